@@ -1,0 +1,152 @@
+//! Sparse codes Z: a list of (filter, position, value).
+
+use crate::{Dictionary, Error, Real, Result, Sample, Shape};
+
+/// One coefficient: filter `filter` placed with its first corner at `position` and scaled by `value`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Atom<T> {
+    /// k, below the number of filters.
+    pub filter: u32,
+    /// The flat index of (depth, height, width) in the code's spatial shape.
+    pub position: u32,
+    /// The coefficient.
+    pub value: T,
+}
+
+/// The non-zero coefficients of one sample, ordered by filter, then position.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Code<T> {
+    n_filters: usize,
+    shape: [usize; 3],
+    atoms: Vec<Atom<T>>,
+}
+
+impl<T: Real> Code<T> {
+    /// Checks that every atom lies within (filter, depth, height, width), is finite, and occurs once.
+    pub fn new(n_filters: usize, shape: [usize; 3], mut atoms: Vec<Atom<T>>) -> Result<Self> {
+        let pixels: usize = shape.iter().product();
+        if pixels > u32::MAX as usize || n_filters > u32::MAX as usize {
+            return Err(Error::invalid(
+                "code",
+                "at most 2^32 positions and filters",
+                format!("{n_filters} filters, {pixels} positions"),
+            ));
+        }
+        for a in &atoms {
+            if a.filter as usize >= n_filters || a.position as usize >= pixels || !a.value.is_finite() {
+                return Err(Error::invalid(
+                    "code",
+                    format!("finite values with filters below {n_filters} and positions below {pixels}"),
+                    format!("filter {}, position {}, value {}", a.filter, a.position, a.value),
+                ));
+            }
+        }
+        atoms.sort_by_key(|a| (a.filter, a.position));
+        if let Some(w) = atoms.windows(2).find(|w| (w[0].filter, w[0].position) == (w[1].filter, w[1].position)) {
+            return Err(Error::invalid(
+                "code",
+                "each coefficient once",
+                format!("filter {}, position {} twice", w[0].filter, w[0].position),
+            ));
+        }
+        Ok(Code { n_filters, shape, atoms })
+    }
+
+    /// The code of all zeros.
+    pub fn zero(n_filters: usize, shape: [usize; 3]) -> Self {
+        Code { n_filters, shape, atoms: Vec::new() }
+    }
+
+    /// The non-zeros of a dense array (filter, depth, height, width).
+    pub fn from_dense(n_filters: usize, shape: [usize; 3], dense: &[T]) -> Self {
+        let pixels = shape.iter().product();
+        let mut atoms = Vec::new();
+        for (filter, map) in dense.chunks(pixels).enumerate() {
+            for (position, &value) in map.iter().enumerate().filter(|(_, v)| **v != T::zero()) {
+                atoms.push(Atom { filter: filter as u32, position: position as u32, value });
+            }
+        }
+        Code { n_filters, shape, atoms }
+    }
+
+    /// K.
+    pub fn n_filters(&self) -> usize {
+        self.n_filters
+    }
+
+    /// The spatial shape (depth, height, width) of each coefficient map.
+    pub fn shape(&self) -> [usize; 3] {
+        self.shape
+    }
+
+    /// The non-zeros, ordered by filter, then position.
+    pub fn atoms(&self) -> &[Atom<T>] {
+        &self.atoms
+    }
+
+    /// The number of non-zeros.
+    pub fn nonzeros(&self) -> usize {
+        self.atoms.len()
+    }
+
+    /// ||Z||_1.
+    pub fn l1(&self) -> f64 {
+        self.atoms.iter().map(|a| a.value.f64().abs()).sum()
+    }
+
+    /// The dense array (filter, depth, height, width): K times the sample's memory.
+    pub fn to_dense(&self) -> Vec<T> {
+        let pixels: usize = self.shape.iter().product();
+        let mut dense = vec![T::zero(); self.n_filters * pixels];
+        for a in &self.atoms {
+            dense[a.filter as usize * pixels + a.position as usize] = a.value;
+        }
+        dense
+    }
+
+    /// The relative change ||Z - other|| / ||Z||, as in the paper's stopping rule; zero for two empty codes.
+    pub fn relative_change(&self, other: &Self) -> f64 {
+        let key = |a: &Atom<T>| (a.filter, a.position);
+        let (mut change, mut norm) = (0.0, 0.0);
+        let mut others = other.atoms.iter().peekable();
+        for a in &self.atoms {
+            while let Some(b) = others.next_if(|b| key(b) < key(a)) {
+                change += b.value.f64().powi(2);
+            }
+            let b = others.next_if(|b| key(b) == key(a)).map_or(0.0, |b| b.value.f64());
+            change += (a.value.f64() - b).powi(2);
+            norm += a.value.f64().powi(2);
+        }
+        change += others.map(|b| b.value.f64().powi(2)).sum::<f64>();
+        if change == 0.0 { 0.0 } else { (change / norm.max(f64::MIN_POSITIVE)).sqrt() }
+    }
+
+    /// D z on the circle: every atom adds its filter at its position, wrapping around. Sums are in `f64`.
+    pub fn reconstruct(&self, dictionary: &Dictionary<T>) -> Result<Sample<T>> {
+        if self.n_filters != dictionary.n_filters() {
+            return Err(Error::invalid(
+                "code",
+                format!("{} filters, as the dictionary has", dictionary.n_filters()),
+                self.n_filters,
+            ));
+        }
+        let f = dictionary.shape();
+        let [depth, height, width] = self.shape;
+        let shape = Shape { channels: f.channels, depth, height, width };
+        dictionary.check_sample_shape(shape)?;
+        let mut sum = vec![0.0; shape.len()];
+        for a in &self.atoms {
+            let p = a.position as usize;
+            let (pd, ph, pw) = (p / (height * width), (p / width) % height, p % width);
+            let value = a.value.f64();
+            for (row, taps) in dictionary.filter(a.filter as usize).chunks(f.width).enumerate() {
+                let (c, d, h) = (row / (f.depth * f.height), (row / f.height) % f.depth, row % f.height);
+                let line = ((c * depth + (pd + d) % depth) * height + (ph + h) % height) * width;
+                for (w, tap) in taps.iter().enumerate() {
+                    sum[line + (pw + w) % width] += value * tap.f64();
+                }
+            }
+        }
+        Sample::new(shape, sum.into_iter().map(T::of).collect())
+    }
+}

@@ -1,0 +1,174 @@
+//! The dictionary D: K small filters of one shape, each of Euclidean norm at most 1.
+
+use crate::{Error, Real, Result, Shape};
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+use rand_distr::{Distribution, StandardNormal};
+
+/// Slack on the unit norm for filters that were rounded on their way through a file.
+const NORM_SLACK: f64 = 1e-4;
+
+/// K filters, an array with axes (filter, channel, depth, height, width).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Dictionary<T> {
+    n_filters: usize,
+    shape: Shape,
+    rank: usize,
+    data: Vec<T>,
+}
+
+impl<T: Real> Dictionary<T> {
+    /// Checks shape, finiteness and the unit-norm constraint.
+    ///
+    /// `rank` is the number of spatial axes the user sees: 1 for signals, 2 for images, 3 for volumes.
+    pub fn new(n_filters: usize, shape: Shape, rank: usize, data: Vec<T>) -> Result<Self> {
+        if n_filters == 0 || shape.is_empty() {
+            return Err(Error::invalid(
+                "dictionary",
+                "at least one filter of at least one value",
+                format!("{n_filters} filters of {shape}"),
+            ));
+        }
+        if !(1..=3).contains(&rank) {
+            return Err(Error::invalid("dictionary", "1 to 3 spatial axes", rank));
+        }
+        if data.len() != n_filters * shape.len() {
+            return Err(Error::invalid(
+                "dictionary",
+                format!("{} values for {n_filters} filters of {shape}", n_filters * shape.len()),
+                data.len(),
+            ));
+        }
+        if let Some(v) = data.iter().find(|v| !v.is_finite()) {
+            return Err(Error::invalid("dictionary", "finite values", v));
+        }
+        let mut dictionary = Dictionary { n_filters, shape, rank, data };
+        for (k, norm) in dictionary.norms().into_iter().enumerate() {
+            if norm > 1.0 + NORM_SLACK {
+                return Err(Error::invalid(format!("filter {k}"), "a Euclidean norm of at most 1", norm));
+            }
+        }
+        dictionary.project();
+        Ok(dictionary)
+    }
+
+    /// Gaussian filters of unit norm (Algorithm 3, line 1), the same for a seed on every platform and in `f32` and `f64`
+    /// up to rounding.
+    pub fn random(n_filters: usize, shape: Shape, rank: usize, seed: u64) -> Result<Self> {
+        if n_filters == 0 || shape.is_empty() {
+            return Err(Error::invalid(
+                "dictionary",
+                "at least one filter of at least one value",
+                format!("{n_filters} filters of {shape}"),
+            ));
+        }
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let mut data = Vec::with_capacity(n_filters * shape.len());
+        for _ in 0..n_filters {
+            let filter: Vec<f64> = (0..shape.len()).map(|_| StandardNormal.sample(&mut rng)).collect();
+            let norm = filter.iter().map(|v| v * v).sum::<f64>().sqrt().max(f64::MIN_POSITIVE);
+            data.extend(filter.iter().map(|v| T::of(v / norm)));
+        }
+        Dictionary::new(n_filters, shape, rank, data)
+    }
+
+    /// K.
+    pub fn n_filters(&self) -> usize {
+        self.n_filters
+    }
+
+    /// The shape of one filter (channel, depth, height, width).
+    pub fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// How many spatial axes the user sees.
+    pub fn rank(&self) -> usize {
+        self.rank
+    }
+
+    /// All filters, filter by filter.
+    pub fn data(&self) -> &[T] {
+        &self.data
+    }
+
+    /// Filter k, in the order (channel, depth, height, width).
+    pub fn filter(&self, k: usize) -> &[T] {
+        &self.data[k * self.shape.len()..][..self.shape.len()]
+    }
+
+    /// The values, to be changed in place; call [`Dictionary::project`] afterwards.
+    pub(crate) fn data_mut(&mut self) -> &mut [T] {
+        &mut self.data
+    }
+
+    /// Proposition `pr:sub_v_sol`: every filter of norm above 1 is scaled back to norm 1.
+    pub(crate) fn project(&mut self) {
+        for filter in self.data.chunks_mut(self.shape.len()) {
+            project_unit_ball(filter);
+        }
+    }
+
+    /// The Euclidean norms of the filters.
+    pub fn norms(&self) -> Vec<f64> {
+        self.data.chunks(self.shape.len()).map(|f| f.iter().map(|v| v.f64() * v.f64()).sum::<f64>().sqrt()).collect()
+    }
+
+    /// The relative change ||D - other|| / ||D||, as in the paper's stopping rule.
+    pub fn relative_change(&self, other: &Self) -> f64 {
+        let change: f64 = self.data.iter().zip(&other.data).map(|(a, b)| (a.f64() - b.f64()).powi(2)).sum();
+        let norm: f64 = self.data.iter().map(|a| a.f64().powi(2)).sum();
+        (change / norm.max(f64::MIN_POSITIVE)).sqrt()
+    }
+
+    /// Filter numbers in ascending order of variance, as the paper shows dictionaries.
+    pub fn by_variance(&self) -> Vec<usize> {
+        let variance = |k: usize| {
+            let f = self.filter(k);
+            let n = f.len() as f64;
+            let mean = f.iter().map(|v| v.f64()).sum::<f64>() / n;
+            f.iter().map(|v| (v.f64() - mean).powi(2)).sum::<f64>() / (n - 1.0).max(1.0)
+        };
+        let mut order: Vec<(f64, usize)> = (0..self.n_filters).map(|k| (variance(k), k)).collect();
+        order.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        order.into_iter().map(|(_, k)| k).collect()
+    }
+
+    /// That samples of this shape can be coded: the same channels, and no axis shorter than the filter's.
+    pub fn check_sample_shape(&self, sample: Shape) -> Result<()> {
+        if sample.channels != self.shape.channels {
+            return Err(Error::invalid(
+                "sample",
+                format!("{} channels, as the filters have", self.shape.channels),
+                format!("{} channels", sample.channels),
+            ));
+        }
+        if sample.spatial().iter().zip(self.shape.spatial()).any(|(&s, f)| s < f) {
+            return Err(Error::invalid(
+                "sample",
+                format!("at least the filter's size {} on every axis", self.shape),
+                sample,
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Scales a vector of norm above 1 back to norm 1: the Euclidean projection on the unit ball.
+pub(crate) fn project_unit_ball<T: Real>(vector: &mut [T]) {
+    let norm = vector.iter().map(|v| v.f64() * v.f64()).sum::<f64>().sqrt();
+    if norm > 1.0 {
+        let mut scale = 1.0 / norm;
+        // Rounding to T may leave the norm a hair above 1; shrink until the stored filter is feasible.
+        loop {
+            let stored = vector.iter().map(|v| T::of(v.f64() * scale).f64().powi(2)).sum::<f64>();
+            if stored <= 1.0 {
+                break;
+            }
+            scale *= 1.0 - T::EPSILON / 2.0;
+        }
+        for v in vector {
+            *v = T::of(v.f64() * scale);
+        }
+    }
+}

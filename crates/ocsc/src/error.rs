@@ -1,0 +1,67 @@
+//! The one error type: what was wrong, what was expected, what was found.
+
+use std::path::{Path, PathBuf};
+
+/// Everything that can be refused at the door. Not converging is a status, never an error.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A value, shape or sample that the mathematics cannot take.
+    #[error("{what}: expected {expected}, found {found}")]
+    Invalid {
+        /// The parameter, sample or array at fault.
+        what: String,
+        /// What would have been accepted.
+        expected: String,
+        /// What came.
+        found: String,
+    },
+    /// The same, in a file.
+    #[error("{}: {what}: expected {expected}, found {found}", path.display())]
+    File {
+        /// The file at fault.
+        path: PathBuf,
+        /// The part of the file at fault.
+        what: String,
+        /// What would have been accepted.
+        expected: String,
+        /// What came.
+        found: String,
+    },
+    /// The operating system refused to read or write a file.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file at fault.
+        path: PathBuf,
+        /// The system's reason.
+        source: std::io::Error,
+    },
+    /// A sample could not be produced by its source; the message names the file.
+    #[error("{0}")]
+    Source(String),
+}
+
+/// The library's result type.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl Error {
+    /// An [`Error::Invalid`].
+    pub fn invalid(what: impl ToString, expected: impl ToString, found: impl ToString) -> Self {
+        Error::Invalid { what: what.to_string(), expected: expected.to_string(), found: found.to_string() }
+    }
+
+    /// An [`Error::File`].
+    pub fn file(path: &Path, what: impl ToString, expected: impl ToString, found: impl ToString) -> Self {
+        Error::File {
+            path: path.to_owned(),
+            what: what.to_string(),
+            expected: expected.to_string(),
+            found: found.to_string(),
+        }
+    }
+
+    /// An [`Error::Io`].
+    pub fn io(path: &Path, source: std::io::Error) -> Self {
+        Error::Io { path: path.to_owned(), source }
+    }
+}

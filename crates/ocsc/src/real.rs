@@ -1,0 +1,90 @@
+//! The one scalar type parameter of the library: `f32` or `f64`.
+
+use std::fmt::{Debug, Display, LowerExp};
+use std::iter::Sum;
+use std::ops::{AddAssign, DivAssign, MulAssign, SubAssign};
+
+/// A real scalar, `f32` or `f64`.
+///
+/// Kernels are generic over it; sums that decide something (objectives, gaps, norms) are accumulated in `f64`.
+pub trait Real:
+    rustfft::FftNum
+    + PartialOrd
+    + Default
+    + Display
+    + LowerExp
+    + Debug
+    + Sum
+    + AddAssign
+    + SubAssign
+    + MulAssign
+    + DivAssign
+{
+    /// The scalar's name in options and model files.
+    const NAME: &'static str;
+    /// The scalar's tag in a safetensors file.
+    const TENSOR: safetensors::Dtype;
+    /// The rounding unit.
+    const EPSILON: f64;
+
+    /// Rounds from `f64`.
+    fn of(value: f64) -> Self;
+    /// Widens to `f64`.
+    fn f64(self) -> f64;
+    /// Square root.
+    fn root(self) -> Self;
+    /// The larger of two numbers; the first if they are not ordered.
+    fn at_least(self, other: Self) -> Self {
+        if other > self { other } else { self }
+    }
+    /// Neither infinite nor NaN.
+    fn is_finite(self) -> bool;
+    /// `self * a + b`, in one rounding if `FMA`, in two otherwise.
+    fn fused<const FMA: bool>(self, a: Self, b: Self) -> Self;
+    /// Appends the little-endian bytes.
+    fn write_le(self, bytes: &mut Vec<u8>);
+    /// Reads little-endian bytes; `bytes` has the scalar's size.
+    fn read_le(bytes: &[u8]) -> Self;
+}
+
+macro_rules! real {
+    ($t:ident, $tensor:ident) => {
+        impl Real for $t {
+            const NAME: &'static str = stringify!($t);
+            const TENSOR: safetensors::Dtype = safetensors::Dtype::$tensor;
+            const EPSILON: f64 = $t::EPSILON as f64;
+
+            #[inline(always)]
+            fn of(value: f64) -> Self {
+                value as $t
+            }
+            #[inline(always)]
+            fn f64(self) -> f64 {
+                f64::from(self)
+            }
+            #[inline(always)]
+            fn root(self) -> Self {
+                self.sqrt()
+            }
+            #[inline(always)]
+            fn is_finite(self) -> bool {
+                $t::is_finite(self)
+            }
+            #[inline(always)]
+            fn fused<const FMA: bool>(self, a: Self, b: Self) -> Self {
+                if FMA { self.mul_add(a, b) } else { self * a + b }
+            }
+            fn write_le(self, bytes: &mut Vec<u8>) {
+                bytes.extend_from_slice(&self.to_le_bytes());
+            }
+            fn read_le(bytes: &[u8]) -> Self {
+                let mut le = [0; size_of::<$t>()];
+                le.copy_from_slice(bytes);
+                $t::from_le_bytes(le)
+            }
+        }
+    };
+}
+
+real!(f32, F32);
+real!(f64, F64);

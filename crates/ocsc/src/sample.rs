@@ -1,0 +1,157 @@
+//! Samples: arrays with axes (channel, depth, height, width), and where they come from.
+//!
+//! An absent axis has length 1: a gray image is (1, 1, H, W), a mono recording (1, 1, 1, T), a colour video
+//! (3, frames, H, W). The width is innermost.
+
+use crate::{Error, Real, Result};
+use std::fmt;
+
+/// The lengths of the four axes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Shape {
+    /// Channels: filters span all of them.
+    pub channels: usize,
+    /// Slices of a volume or frames of a video.
+    pub depth: usize,
+    /// Rows.
+    pub height: usize,
+    /// Columns, or time for 1-D signals; contiguous in memory.
+    pub width: usize,
+}
+
+impl Shape {
+    /// A single-channel image.
+    pub fn image(height: usize, width: usize) -> Self {
+        Shape { channels: 1, depth: 1, height, width }
+    }
+
+    /// From one to three spatial lengths (W), (H, W) or (D, H, W).
+    pub fn from_axes(channels: usize, axes: &[usize]) -> Result<Self> {
+        let (depth, height, width) = match *axes {
+            [w] => (1, 1, w),
+            [h, w] => (1, h, w),
+            [d, h, w] => (d, h, w),
+            _ => return Err(Error::invalid("shape", "one to three spatial axes", format!("{} axes", axes.len()))),
+        };
+        Ok(Shape { channels, depth, height, width })
+    }
+
+    /// (depth, height, width).
+    pub fn spatial(&self) -> [usize; 3] {
+        [self.depth, self.height, self.width]
+    }
+
+    /// The last `rank` spatial lengths: (W), (H, W) or (D, H, W).
+    pub fn axes(&self, rank: usize) -> Vec<usize> {
+        self.spatial()[3 - rank.clamp(1, 3)..].to_vec()
+    }
+
+    /// Positions of one channel: depth x height x width.
+    pub fn pixels(&self) -> usize {
+        self.depth * self.height * self.width
+    }
+
+    /// All numbers.
+    pub fn len(&self) -> usize {
+        self.channels * self.pixels()
+    }
+
+    /// True if any axis has length zero.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl fmt::Display for Shape {
+    /// `100x100`, with depth and channels where they are not 1: `3 channels of 48x144x176`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.channels != 1 {
+            write!(f, "{} channels of ", self.channels)?;
+        }
+        if self.depth != 1 {
+            write!(f, "{}x", self.depth)?;
+        }
+        write!(f, "{}x{}", self.height, self.width)
+    }
+}
+
+/// One sample x: a finite array of [`Shape`] (channel, depth, height, width).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sample<T> {
+    shape: Shape,
+    data: Vec<T>,
+}
+
+impl<T: Real> Sample<T> {
+    /// Checks that the shape holds the data, that nothing is empty and that every value is finite.
+    pub fn new(shape: Shape, data: Vec<T>) -> Result<Self> {
+        if shape.is_empty() {
+            return Err(Error::invalid("sample", "at least one value on every axis", shape));
+        }
+        if data.len() != shape.len() {
+            return Err(Error::invalid("sample", format!("{} values for shape {shape}", shape.len()), data.len()));
+        }
+        if let Some(i) = data.iter().position(|v| !v.is_finite()) {
+            let (y, x) = ((i / shape.width) % shape.height, i % shape.width);
+            return Err(Error::invalid("sample", "finite values", format!("{} at row {y}, column {x}", data[i])));
+        }
+        Ok(Sample { shape, data })
+    }
+
+    /// The lengths of the axes.
+    pub fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// The values, in the order (channel, depth, height, width).
+    pub fn data(&self) -> &[T] {
+        &self.data
+    }
+
+    /// Gives the values back.
+    pub fn into_data(self) -> Vec<T> {
+        self.data
+    }
+
+    /// Applies `f` to every value in `f64`.
+    pub fn map(&self, f: impl Fn(f64) -> f64) -> Sample<T> {
+        Sample { shape: self.shape, data: self.data.iter().map(|v| T::of(f(v.f64()))).collect() }
+    }
+}
+
+/// A source of samples that are read when asked for, so that memory does not grow with their number.
+pub trait Samples<T: Real>: Sync {
+    /// How many samples there are.
+    fn len(&self) -> usize;
+
+    /// True if there are none.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Reads sample `index`, which is below [`Samples::len`].
+    fn get(&self, index: usize) -> Result<Sample<T>>;
+
+    /// What to call sample `index` in messages and file names.
+    fn name(&self, index: usize) -> String {
+        format!("sample {index}")
+    }
+}
+
+impl<T: Real> Samples<T> for [Sample<T>] {
+    fn len(&self) -> usize {
+        <[Sample<T>]>::len(self)
+    }
+    fn get(&self, index: usize) -> Result<Sample<T>> {
+        Ok(self[index].clone())
+    }
+}
+
+impl<T: Real> Samples<T> for Vec<Sample<T>> {
+    fn len(&self) -> usize {
+        Vec::len(self)
+    }
+    fn get(&self, index: usize) -> Result<Sample<T>> {
+        Ok(self[index].clone())
+    }
+}
