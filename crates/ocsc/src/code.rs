@@ -121,14 +121,19 @@ impl<T: Real> Code<T> {
         if change == 0.0 { 0.0 } else { (change / norm.max(f64::MIN_POSITIVE)).sqrt() }
     }
 
-    /// D z on the circle: every atom adds its filter at its position, wrapping around. Sums are in `f64`.
+    /// D z on the circle: every atom adds its filter at its position, wrapping around.
     pub fn reconstruct(&self, dictionary: &Dictionary<T>) -> Result<Sample<T>> {
+        let estimate = self.reconstruct_f64(dictionary)?;
+        let [depth, height, width] = self.shape;
+        let shape = Shape { channels: dictionary.shape().channels, depth, height, width };
+        Sample::new(shape, estimate.into_iter().map(T::of).collect())
+    }
+
+    /// D z before rounding, (channel, depth, height, width).
+    pub(crate) fn reconstruct_f64(&self, dictionary: &Dictionary<T>) -> Result<Vec<f64>> {
         if self.n_filters != dictionary.n_filters() {
-            return Err(Error::invalid(
-                "code",
-                format!("{} filters, as the dictionary has", dictionary.n_filters()),
-                self.n_filters,
-            ));
+            let expected = format!("{} filters, as the dictionary has", dictionary.n_filters());
+            return Err(Error::invalid("code", expected, self.n_filters));
         }
         let f = dictionary.shape();
         let [depth, height, width] = self.shape;
@@ -147,6 +152,6 @@ impl<T: Real> Code<T> {
                 }
             }
         }
-        Sample::new(shape, sum.into_iter().map(T::of).collect())
+        Ok(sum)
     }
 }

@@ -2,23 +2,19 @@
 
 use std::fmt::{Debug, Display, LowerExp};
 use std::iter::Sum;
-use std::ops::{AddAssign, DivAssign, MulAssign, SubAssign};
 
 /// A real scalar, `f32` or `f64`.
 ///
 /// Kernels are generic over it; sums that decide something (objectives, gaps, norms) are accumulated in `f64`.
 pub trait Real:
     rustfft::FftNum
+    + num_traits::NumAssign
     + PartialOrd
     + Default
     + Display
     + LowerExp
     + Debug
     + Sum
-    + AddAssign
-    + SubAssign
-    + MulAssign
-    + DivAssign
 {
     /// The scalar's name in options and model files.
     const NAME: &'static str;

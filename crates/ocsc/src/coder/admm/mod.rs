@@ -1,0 +1,135 @@
+//! ADMM in the frequency domain (eq. `fcsc_code`), the coder of the paper and of the batch methods.
+//!
+//! **Splitting.** min 1/2 ||x - D z||^2 + beta ||u||_1 subject to z = u, with scaled dual y. One textbook iteration,
+//! with over-relaxation a in [1, 2) (a = 1 is the paper's), where S_t is the soft threshold:
+//!
+//! ```text
+//! z = argmin 1/2 ||x - D z||^2 + rho/2 ||z - u + y||^2        one K x K system of rank 1 per frequency
+//! h = a z + (1 - a) u
+//! u = S_{beta/rho}(h + y)
+//! y = y + h - u
+//! ```
+//!
+//! **What is stored.** With v = u + y the pair is u = S(v), y = v - u: one array of K maps instead of three. With
+//! w = u - y, Sherman-Morrison at each frequency gives z = w + conj(d) g, where
+//!
+//! ```text
+//! g = (x - D w) / (rho + sum_k |d_k|^2)            one image; cached denominator
+//! ```
+//!
+//! so the K maps enter only through the image D w = 2 D u - D v. Both parts are cheap: D u is a sum over the non-zeros
+//! of u, and D v follows its own recursion, because v <- v + a (u - v + D^T g) implies
+//! D v <- D v + a (D u - D v + D D^T g), with D D^T = sum_k |d_k|^2 at each frequency. Per iteration that leaves K
+//! inverse transforms (D^T g) and none forward. Rounding errors in D v shrink by |1 - a| per iteration.
+//!
+//! **A certificate for free.** x - D z = rho g, and D^T g is at hand: rho g scaled by beta / max |rho D^T g| is dual
+//! feasible, so every iteration yields a lower bound on the minimum. It decides when to look; the gap that is returned
+//! is that of the sparse code's own residual.
+//!
+//! **Cost** K P log P per iteration; memory K P for v and K P for the spectra of the filters.
+//!
+//! Reference: Wohlberg, "Efficient algorithms for convolutional sparse representations", IEEE TIP 25(1), 2016.
+
+mod plan;
+mod prox;
+
+use super::{Coded, Coder, Status, relative};
+use crate::config::{CoderConfig, StopRule};
+use crate::{Code, Dictionary, Error, Real, Result, Sample};
+use plan::Plan;
+
+/// The rule on when rho is rebalanced.
+const BALANCE_EVERY: usize = 10;
+/// Rebalancing moves rho by at most this factor at once, and not at all for smaller imbalances than the second.
+const BALANCE_LIMITS: (f64, f64) = (10.0, 1.2);
+
+/// The ADMM coder.
+pub struct Admm<T: Real> {
+    beta: f64,
+    tol: f64,
+    config: CoderConfig,
+    dictionary: Dictionary<T>,
+    plan: Option<Plan<T>>,
+}
+
+impl<T: Real> Admm<T> {
+    /// A coder for a dictionary; settings as validated by [`crate::Config::validate`].
+    pub fn new(dictionary: &Dictionary<T>, beta: f64, tol: f64, config: CoderConfig) -> Result<Self> {
+        let channels = dictionary.shape().channels;
+        if channels != 1 {
+            return Err(Error::invalid("the admm coder", "1 channel", format!("{channels} channels")));
+        }
+        Ok(Admm { beta, tol, config, dictionary: dictionary.clone(), plan: None })
+    }
+}
+
+/// The work memory for samples of this shape, planned anew when the shape changes.
+fn planned<'a, T: Real>(
+    plan: &'a mut Option<Plan<T>>,
+    dictionary: &Dictionary<T>,
+    sample: &Sample<T>,
+) -> Result<&'a mut Plan<T>> {
+    dictionary.check_sample_shape(sample.shape())?;
+    plan.take_if(|plan| plan.shape != sample.shape());
+    Ok(plan.get_or_insert_with(|| Plan::new(dictionary, sample.shape())))
+}
+
+impl<T: Real> Coder<T> for Admm<T> {
+    fn set_dictionary(&mut self, dictionary: &Dictionary<T>) {
+        self.dictionary = dictionary.clone();
+        if let Some(plan) = &mut self.plan {
+            plan.set_dictionary(dictionary);
+        }
+    }
+
+    fn code(&mut self, sample: &Sample<T>, start: Option<&Code<T>>) -> Result<Coded<T>> {
+        let (beta, tol, config) = (self.beta, self.tol, &self.config);
+        let plan = planned(&mut self.plan, &self.dictionary, sample)?;
+        let mut rho = config.rho.unwrap_or_else(|| default_rho(sample, beta));
+        plan.start(sample, start, beta, rho)?;
+
+        let mut best_dual = f64::NEG_INFINITY;
+        let mut look_again_at = 0;
+        for iter in 1..=config.max_iters {
+            let step = plan.iterate(beta, rho, config.relaxation);
+            best_dual = best_dual.max(step.dual_value);
+            let stop = match config.stop {
+                StopRule::Gap => iter >= look_again_at && relative(step.objective - best_dual, step.objective) <= tol,
+                StopRule::Residuals => step.primal_residual() <= tol && step.dual_residual() <= tol,
+                StopRule::Change => step.change() <= tol,
+            };
+            if stop {
+                let coded = plan.certified(sample, beta, rho, iter, Status::Converged)?;
+                if config.stop != StopRule::Gap || coded.relative_gap() <= tol {
+                    return Ok(coded);
+                }
+                look_again_at = iter + (iter / 20).max(2);
+            }
+            if config.adaptive_rho && iter % BALANCE_EVERY == 0 {
+                let balanced = rho * balance(step.primal_residual(), step.dual_residual());
+                plan.rescale_dual(beta, rho, balanced);
+                rho = balanced;
+            }
+        }
+        plan.certified(sample, beta, rho, config.max_iters, Status::MaxIters)
+    }
+
+    fn beta_max(&mut self, sample: &Sample<T>) -> Result<f64> {
+        let plan = planned(&mut self.plan, &self.dictionary, sample)?;
+        let x: Vec<f64> = sample.data().iter().map(|v| v.f64()).collect();
+        Ok(plan.max_correlation(&x))
+    }
+}
+
+/// 50 beta / max|x|: scales with the data, so that the number of iterations does not depend on their unit.
+fn default_rho<T: Real>(sample: &Sample<T>, beta: f64) -> f64 {
+    let peak = sample.data().iter().fold(0.0_f64, |m, v| m.max(v.f64().abs()));
+    if peak > 0.0 { 50.0 * beta / peak } else { 1.0 }
+}
+
+/// The factor on rho that brings the residuals together: the root of their ratio, within limits.
+fn balance(primal: f64, dual: f64) -> f64 {
+    let (most, least) = BALANCE_LIMITS;
+    let factor = (primal / dual).sqrt().clamp(1.0 / most, most);
+    if factor.is_finite() && (factor > least || factor < 1.0 / least) { factor } else { 1.0 }
+}

@@ -1,0 +1,366 @@
+//! The state of the iteration for samples of one shape, and its steps. The mathematics is in the parent module.
+
+use super::super::{Coded, Status, dual_value};
+use super::prox::{LANES, Sums, clip, prox, soft};
+use crate::convolve::{Canvas, Taps};
+use crate::fourier::{Fourier, Scratch};
+use crate::metrics::Objective;
+use crate::{Atom, Code, Dictionary, Error, Real, Result, Sample, Shape};
+use num_complex::Complex;
+use rayon::prelude::*;
+
+/// Filters are handled in this many groups whose sums are added in order, whatever the number of threads.
+const GROUPS: usize = 16;
+/// D u is computed from its non-zeros while non-zeros times filter taps is below this many times K P; beyond,
+/// transforms are cheaper. Measured at 100x100, K = 100, 11x11.
+const SPARSE_LIMIT: usize = 25;
+
+/// Work memory. Axes: K maps of `stride` numbers, spectra of `n_freqs`.
+pub(super) struct Plan<T: Real> {
+    pub(super) shape: Shape,
+    dictionary: Dictionary<T>,
+    fourier: Fourier<T>,
+    /// P rounded up to whole blocks; the numbers beyond P stay zero.
+    stride: usize,
+    /// Spectra of the padded filters, (K, n_freqs).
+    d_f: Vec<Complex<T>>,
+    taps: Taps<T>,
+    /// sum_k |d_k|^2, (n_freqs).
+    power: Vec<T>,
+    /// v = u + y, (K, stride).
+    v: Vec<T>,
+    /// Spectra of the images x, D u, D v and g, (n_freqs) each.
+    x_f: Vec<Complex<T>>,
+    du_f: Vec<Complex<T>>,
+    dv_f: Vec<Complex<T>>,
+    g_f: Vec<Complex<T>>,
+    /// One image, (P).
+    image: Vec<T>,
+    scratch: Scratch<T>,
+    /// Non-zeros of u.
+    nonzeros: usize,
+    groups: Vec<Group<T>>,
+}
+
+/// What one group of filters works with.
+struct Group<T: Real> {
+    scratch: Scratch<T>,
+    /// One map, usually D_k^T g, (stride).
+    q: Vec<T>,
+    /// Its spectrum, (n_freqs).
+    q_f: Vec<Complex<T>>,
+    /// Positions of the non-zeros of u_k.
+    support: Vec<u32>,
+    /// The group's part of D u, when it is computed from non-zeros.
+    canvas: Canvas<T>,
+    /// The same when it is computed by transforms, (n_freqs).
+    sum_f: Vec<Complex<T>>,
+    sums: Sums,
+}
+
+/// What one iteration did.
+pub(super) struct Step {
+    sums: Sums,
+    /// The objective of u.
+    pub(super) objective: f64,
+    /// A lower bound on the minimum.
+    pub(super) dual_value: f64,
+}
+
+impl Step {
+    /// ||z - u|| relative to the larger of ||z|| and ||u||.
+    pub(super) fn primal_residual(&self) -> f64 {
+        ratio(self.sums.primal, self.sums.z.max(self.sums.u))
+    }
+    /// ||rho (u - u_old)|| relative to ||rho y||.
+    pub(super) fn dual_residual(&self) -> f64 {
+        ratio(self.sums.change, self.sums.y)
+    }
+    /// ||u - u_old|| relative to ||u||.
+    pub(super) fn change(&self) -> f64 {
+        ratio(self.sums.change, self.sums.u)
+    }
+}
+
+/// The root of a / b, where zero over zero is zero.
+fn ratio(a: f64, b: f64) -> f64 {
+    if a == 0.0 { 0.0 } else { (a / b.max(f64::MIN_POSITIVE)).sqrt() }
+}
+
+impl<T: Real> Plan<T> {
+    pub(super) fn new(dictionary: &Dictionary<T>, shape: Shape) -> Self {
+        let fourier = Fourier::new(shape.spatial());
+        let (k, freqs, pixels) = (dictionary.n_filters(), fourier.n_freqs(), fourier.n_pixels());
+        let stride = pixels.next_multiple_of(LANES);
+        let zero = Complex::new(T::zero(), T::zero());
+        let groups = (0..k.div_ceil(k.div_ceil(GROUPS))).map(|_| Group {
+            scratch: fourier.scratch(),
+            q: vec![T::zero(); stride],
+            q_f: vec![zero; freqs],
+            support: Vec::with_capacity(pixels),
+            canvas: Canvas::new(shape, dictionary.shape()),
+            sum_f: vec![zero; freqs],
+            sums: Sums::default(),
+        });
+        let mut plan = Plan {
+            shape,
+            dictionary: dictionary.clone(),
+            stride,
+            d_f: vec![zero; k * freqs],
+            taps: Taps::new(dictionary),
+            power: vec![T::zero(); freqs],
+            v: vec![T::zero(); k * stride],
+            x_f: vec![zero; freqs],
+            du_f: vec![zero; freqs],
+            dv_f: vec![zero; freqs],
+            g_f: vec![zero; freqs],
+            image: vec![T::zero(); pixels],
+            scratch: fourier.scratch(),
+            nonzeros: 0,
+            groups: groups.collect(),
+            fourier,
+        };
+        plan.set_dictionary(dictionary);
+        plan
+    }
+
+    /// Adopts a dictionary of the planned number and shape of filters.
+    pub(super) fn set_dictionary(&mut self, dictionary: &Dictionary<T>) {
+        let freqs = self.fourier.n_freqs();
+        let filter = dictionary.shape();
+        for (spectrum, taps) in self.d_f.chunks_exact_mut(freqs).zip(dictionary.data().chunks_exact(filter.len())) {
+            self.fourier.forward_padded(taps, filter.spatial(), spectrum, &mut self.scratch);
+        }
+        self.power.fill(T::zero());
+        for spectrum in self.d_f.chunks_exact(freqs) {
+            self.power.iter_mut().zip(spectrum).for_each(|(power, d)| *power += d.norm_sqr());
+        }
+        self.taps = Taps::new(dictionary);
+        self.dictionary = dictionary.clone();
+    }
+
+    /// Calls `f(group, v_k, d_k, k)` for every filter, groups in parallel, filters of a group in order.
+    fn each_filter(
+        groups: &mut [Group<T>],
+        v: &mut [T],
+        d_f: &[Complex<T>],
+        f: impl Fn(&mut Group<T>, &mut [T], &[Complex<T>], usize) + Sync,
+    ) {
+        let (stride, freqs) = (groups[0].q.len(), groups[0].q_f.len());
+        let per_group = (v.len() / stride).div_ceil(groups.len());
+        let chunks = v.par_chunks_mut(per_group * stride).zip(d_f.par_chunks(per_group * freqs));
+        groups.par_iter_mut().zip(chunks).enumerate().for_each(|(i, (group, (v, d_f)))| {
+            for (j, (v, d)) in v.chunks_exact_mut(stride).zip(d_f.chunks_exact(freqs)).enumerate() {
+                f(group, v, d, i * per_group + j);
+            }
+        });
+    }
+
+    /// Starts from u = `start` and the dual that its residual suggests: rho y = clip(D^T (x - D u), beta), which is the
+    /// optimal dual when u is optimal.
+    pub(super) fn start(&mut self, sample: &Sample<T>, start: Option<&Code<T>>, beta: f64, rho: f64) -> Result<()> {
+        self.fourier.forward(sample.data(), &mut self.x_f, &mut self.scratch);
+        let zero = Code::zero(self.dictionary.n_filters(), self.shape.spatial());
+        let code = start.unwrap_or(&zero);
+        if code.n_filters() != zero.n_filters() || code.shape() != zero.shape() {
+            let describe = |c: &Code<T>| format!("{} filters on {:?}", c.n_filters(), c.shape());
+            return Err(Error::invalid("the starting code", describe(&zero), describe(code)));
+        }
+        let threshold = T::of(beta / rho);
+        let residual: Vec<f64> = residual(sample, code, &self.dictionary)?;
+        self.set_image(&residual);
+        let (pixels, scale) = (self.fourier.n_pixels(), 1.0 / rho);
+        let (fourier, g_f) = (&self.fourier, &self.g_f);
+        Self::each_filter(&mut self.groups, &mut self.v, &self.d_f, |group, v, d, _| {
+            group.correlate(fourier, d, g_f);
+            for (v, q) in v[..pixels].iter_mut().zip(&group.q) {
+                *v = clip(*q * T::of(scale), threshold);
+            }
+        });
+        for a in code.atoms() {
+            let sign = if a.value > T::zero() { threshold } else { -threshold };
+            self.v[a.filter as usize * self.stride + a.position as usize] = a.value + sign;
+        }
+        self.transform_v();
+        self.nonzeros = code.nonzeros();
+        for ((du, x), r) in self.du_f.iter_mut().zip(&self.x_f).zip(&self.g_f) {
+            *du = x - r.scale(T::of(pixels as f64));
+        }
+        Ok(())
+    }
+
+    /// g_f <- the spectrum of an image, divided by P so that inverse transforms need no scaling.
+    fn set_image(&mut self, image: &[f64]) {
+        self.image.iter_mut().zip(image).for_each(|(i, v)| *i = T::of(*v));
+        self.fourier.forward(&self.image, &mut self.g_f, &mut self.scratch);
+        let scale = T::of(1.0 / self.fourier.n_pixels() as f64);
+        self.g_f.iter_mut().for_each(|g| *g = g.scale(scale));
+    }
+
+    /// D v, from scratch: K forward transforms.
+    fn transform_v(&mut self) {
+        let fourier = &self.fourier;
+        self.groups.iter_mut().for_each(Group::clear);
+        Self::each_filter(&mut self.groups, &mut self.v, &self.d_f, |group, v, d, _| {
+            group.q.copy_from_slice(v);
+            group.add_transformed(fourier, d);
+        });
+        sum_spectra(&self.groups, &mut self.dv_f);
+    }
+
+    /// One iteration: v, D u and D v step on.
+    pub(super) fn iterate(&mut self, beta: f64, rho: f64, relaxation: f64) -> Step {
+        let pixels = self.fourier.n_pixels();
+        let (rho_t, scale) = (T::of(rho), T::of(1.0 / pixels as f64));
+        // g = (x - D w) / (rho + |d|^2) with D w = 2 D u - D v, over P for the unscaled inverse transforms below;
+        // x - D z = rho g is the dual point.
+        let (mut x_g, mut g_g) = (0.0, 0.0);
+        for i in 0..self.g_f.len() {
+            let dw = self.du_f[i] + self.du_f[i] - self.dv_f[i];
+            let g = (self.x_f[i] - dw).scale(scale / (rho_t + self.power[i]));
+            let weight = self.fourier.weight(i) as f64;
+            x_g += weight * (self.x_f[i].re * g.re + self.x_f[i].im * g.im).f64();
+            g_g += weight * g.norm_sqr().f64();
+            self.g_f[i] = g;
+            // D v <- D v + a (D u - D v + |d|^2 g)
+            let step = self.du_f[i] - self.dv_f[i] + g.scale(self.power[i] / scale);
+            self.dv_f[i] += step.scale(T::of(relaxation));
+        }
+
+        let (threshold, relaxation) = (T::of(beta / rho), T::of(relaxation));
+        let taps = self.dictionary.shape().len();
+        let sparse = self.nonzeros * taps <= SPARSE_LIMIT * self.v.len();
+        let (fourier, g_f, filters) = (&self.fourier, &self.g_f, &self.taps);
+        self.groups.iter_mut().for_each(Group::clear);
+        Self::each_filter(&mut self.groups, &mut self.v, &self.d_f, |group, v, d, k| {
+            group.correlate(fourier, d, g_f);
+            let sums = prox(v, &group.q, threshold, relaxation, &mut group.support);
+            group.sums.add(&sums);
+            if sparse {
+                group.canvas.add(filters, k, &group.support, |p| soft(v[p], threshold));
+            } else {
+                group.q.iter_mut().zip(&*v).for_each(|(q, v)| *q = soft(*v, threshold));
+                group.add_transformed(fourier, d);
+            }
+        });
+        if sparse {
+            self.image.fill(T::zero());
+            self.groups.iter().for_each(|group| group.canvas.fold_into(&mut self.image));
+            self.fourier.forward(&self.image, &mut self.du_f, &mut self.scratch);
+        } else {
+            sum_spectra(&self.groups, &mut self.du_f);
+        }
+
+        let mut sums = Sums::default();
+        self.groups.iter().for_each(|group| sums.add(&group.sums));
+        self.nonzeros = sums.nonzeros;
+        let p = pixels as f64;
+        let dual_value = dual_value(rho * x_g, rho * rho * g_g * p, rho * sums.correlation, beta);
+        Step { objective: 0.5 * self.residual_norm() + beta * sums.l1, dual_value, sums }
+    }
+
+    /// ||x - D u||^2.
+    fn residual_norm(&self) -> f64 {
+        let norm = |i: usize| (self.x_f[i] - self.du_f[i]).norm_sqr().f64();
+        let sum: f64 = (0..self.x_f.len()).map(|i| self.fourier.weight(i) as f64 * norm(i)).sum();
+        sum / self.fourier.n_pixels() as f64
+    }
+
+    /// Keeps u and the unscaled dual rho y when rho changes: y <- y rho / new, so v and D v change with it.
+    pub(super) fn rescale_dual(&mut self, beta: f64, rho: f64, new: f64) {
+        if new == rho {
+            return;
+        }
+        let (threshold, factor) = (T::of(beta / rho), T::of(rho / new));
+        self.v.par_chunks_mut(self.stride).for_each(|map| {
+            for v in map {
+                let y = clip(*v, threshold);
+                *v = *v - y + y * factor;
+            }
+        });
+        for (dv, du) in self.dv_f.iter_mut().zip(&self.du_f) {
+            *dv = du + (*dv - du).scale(factor);
+        }
+    }
+
+    /// The sparse code u with its certificate, all recomputed from the code.
+    pub(super) fn certified(
+        &mut self,
+        sample: &Sample<T>,
+        beta: f64,
+        rho: f64,
+        iterations: usize,
+        status: Status,
+    ) -> Result<Coded<T>> {
+        let threshold = T::of(beta / rho);
+        let mut atoms = Vec::with_capacity(self.nonzeros);
+        for (k, map) in self.v.chunks_exact(self.stride).enumerate() {
+            for (p, v) in map.iter().enumerate() {
+                let value = soft(*v, threshold);
+                if value != T::zero() {
+                    atoms.push(Atom { filter: k as u32, position: p as u32, value });
+                }
+            }
+        }
+        let code = Code::new(self.dictionary.n_filters(), self.shape.spatial(), atoms)?;
+        let r = residual(sample, &code, &self.dictionary)?;
+        let r_r: f64 = r.iter().map(|r| r * r).sum();
+        let x_r = sample.data().iter().zip(&r).map(|(x, r)| x.f64() * r).sum();
+        let objective = Objective { data_term: 0.5 * r_r, l1: code.l1() };
+        let dual = dual_value(x_r, r_r, self.max_correlation(&r), beta);
+        let gap = (objective.total(beta) - dual).max(0.0);
+        Ok(Coded { code, objective, beta, gap, iterations, status })
+    }
+
+    /// max |D^T r| of an image.
+    pub(super) fn max_correlation(&mut self, image: &[f64]) -> f64 {
+        self.set_image(image);
+        let (fourier, g_f) = (&self.fourier, &self.g_f);
+        self.groups.iter_mut().for_each(Group::clear);
+        Self::each_filter(&mut self.groups, &mut self.v, &self.d_f, |group, _, d, _| {
+            group.correlate(fourier, d, g_f);
+            let top = group.q.iter().fold(T::zero(), |m, q| m.at_least(q.abs()));
+            group.sums.correlation = group.sums.correlation.max(top.f64());
+        });
+        self.groups.iter().fold(0.0, |m, group| m.max(group.sums.correlation))
+    }
+}
+
+impl<T: Real> Group<T> {
+    fn clear(&mut self) {
+        self.sums = Sums::default();
+        self.canvas.clear();
+        self.sum_f.fill(Complex::new(T::zero(), T::zero()));
+    }
+
+    /// q <- D_k^T g, where g_f holds the spectrum of g over P.
+    fn correlate(&mut self, fourier: &Fourier<T>, d: &[Complex<T>], g_f: &[Complex<T>]) {
+        for ((q, d), g) in self.q_f.iter_mut().zip(d).zip(g_f) {
+            *q = d.conj() * g;
+        }
+        let pixels = fourier.n_pixels();
+        fourier.inverse_unscaled(&mut self.q_f, fourier.shape(), &mut self.q[..pixels], &mut self.scratch);
+    }
+
+    /// Adds D_k q to the group's sum, by a forward transform.
+    fn add_transformed(&mut self, fourier: &Fourier<T>, d: &[Complex<T>]) {
+        fourier.forward(&self.q[..fourier.n_pixels()], &mut self.q_f, &mut self.scratch);
+        for ((sum, q), d) in self.sum_f.iter_mut().zip(&self.q_f).zip(d) {
+            *sum += d * q;
+        }
+    }
+}
+
+/// Adds the groups' spectra in their order.
+fn sum_spectra<T: Real>(groups: &[Group<T>], total: &mut [Complex<T>]) {
+    total.fill(Complex::new(T::zero(), T::zero()));
+    for group in groups {
+        total.iter_mut().zip(&group.sum_f).for_each(|(t, s)| *t += s);
+    }
+}
+
+/// x - D z, summed in `f64`.
+fn residual<T: Real>(sample: &Sample<T>, code: &Code<T>, dictionary: &Dictionary<T>) -> Result<Vec<f64>> {
+    let estimate = code.reconstruct_f64(dictionary)?;
+    Ok(sample.data().iter().zip(estimate).map(|(x, e)| x.f64() - e).collect())
+}

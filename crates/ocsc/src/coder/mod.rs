@@ -1,0 +1,84 @@
+//! Coders: given a dictionary and a sample, find the code.
+//!
+//! Every coder solves, for one sample x and a fixed dictionary D (eq. `fcsc_code`),
+//!
+//! ```text
+//! min over z   P(z) = 1/2 || x - D z ||^2 + beta ||z||_1,       D z = sum_k D_k * z_k
+//! ```
+//!
+//! and returns z with a **certificate**. For any residual r the point s r is feasible for the dual problem
+//! max { x.t - 1/2 ||t||^2 : |D_k^T t| <= beta everywhere } when s = min(1, beta / max |D^T r|), so with r = x - D z
+//!
+//! ```text
+//! gap = P(z) - ( s x.r - 1/2 s^2 ||r||^2 )  >=  P(z) - min P  >=  0 .
+//! ```
+//!
+//! Coders know neither statistics nor updates.
+
+mod admm;
+
+pub use admm::Admm;
+
+use crate::metrics::Objective;
+use crate::{Code, Dictionary, Real, Result, Sample};
+
+/// Codes samples against a dictionary.
+pub trait Coder<T: Real>: Send {
+    /// Adopts a dictionary: what depends on it alone is computed here, once.
+    fn set_dictionary(&mut self, dictionary: &Dictionary<T>);
+
+    /// Codes one sample, from `start` if given.
+    fn code(&mut self, sample: &Sample<T>, start: Option<&Code<T>>) -> Result<Coded<T>>;
+
+    /// The smallest beta with an all-zero code: max |D^T x|.
+    fn beta_max(&mut self, sample: &Sample<T>) -> Result<f64>;
+}
+
+/// A code and what is known about it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Coded<T> {
+    /// The sparse code.
+    pub code: Code<T>,
+    /// Data term and l1 norm of the code.
+    pub objective: Objective,
+    /// The weight of the l1 norm that the code was found with.
+    pub beta: f64,
+    /// The duality gap of the code: its objective is at most this far above the minimum.
+    pub gap: f64,
+    /// Iterations made.
+    pub iterations: usize,
+    /// Why the coder stopped.
+    pub status: Status,
+}
+
+impl<T> Coded<T> {
+    /// P(z).
+    pub fn total(&self) -> f64 {
+        self.objective.total(self.beta)
+    }
+
+    /// The gap relative to the objective.
+    pub fn relative_gap(&self) -> f64 {
+        relative(self.gap, self.total())
+    }
+}
+
+/// Why a coder stopped. Running out of iterations is a status, not an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// The stopping rule held.
+    Converged,
+    /// The iterations ran out; the gap says how far the code may be from optimal.
+    MaxIters,
+}
+
+/// gap / objective, where a zero objective is optimal.
+pub(crate) fn relative(gap: f64, objective: f64) -> f64 {
+    if gap <= 0.0 { 0.0 } else { gap / objective.max(f64::MIN_POSITIVE) }
+}
+
+/// The value of the dual problem at s r, made feasible; `x_r` = x.r, `r_r` = r.r, `correlation` = max |D^T r|.
+pub(crate) fn dual_value(x_r: f64, r_r: f64, correlation: f64, beta: f64) -> f64 {
+    let s = if correlation > beta { beta / correlation } else { 1.0 };
+    s * x_r - 0.5 * s * s * r_r
+}

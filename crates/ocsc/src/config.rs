@@ -1,0 +1,179 @@
+//! Every setting of a run, with its default: one plain structure shared by the library, the program and model files.
+
+use crate::preprocess::Preprocess;
+use crate::{Error, Method, Result};
+use serde::{Deserialize, Serialize};
+
+/// The settings of learning and coding. `Config::default()` is the paper's experiment: K = 100, 11x11, beta = 1.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// Which row of the method table.
+    pub method: Method,
+    /// K, the number of filters.
+    pub n_filters: usize,
+    /// The filter's spatial lengths: (W), (H, W) or (D, H, W).
+    pub filter_shape: Vec<usize>,
+    /// The weight of the l1 norm.
+    pub beta: f64,
+    /// How many times every sample is visited.
+    pub passes: usize,
+    /// How many samples are coded between two updates of the dictionary.
+    pub batch_size: usize,
+    /// The tolerance of the coder's stopping rule; by default the relative duality gap.
+    pub tol: f64,
+    /// What lies outside a sample.
+    pub boundary: Boundary,
+    /// Seeds the initial dictionary and the visiting order.
+    pub seed: u64,
+    /// The scalar that everything is computed in.
+    pub dtype: Dtype,
+    /// What was done to the samples before learning, and must be done to new ones.
+    pub preprocess: Preprocess,
+    /// The coder's settings.
+    pub coder: CoderConfig,
+    /// The dictionary update's settings.
+    pub update: UpdateConfig,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            method: Method::default(),
+            n_filters: 100,
+            filter_shape: vec![11, 11],
+            beta: 1.0,
+            passes: 1,
+            batch_size: 1,
+            tol: 0.01,
+            boundary: Boundary::Circular,
+            seed: 0,
+            dtype: Dtype::F32,
+            preprocess: Preprocess::default(),
+            coder: CoderConfig::default(),
+            update: UpdateConfig::default(),
+        }
+    }
+}
+
+impl Config {
+    /// Refuses what the mathematics cannot take, once, at the door.
+    pub fn validate(&self) -> Result<()> {
+        positive("beta", self.beta)?;
+        positive("tol", self.tol)?;
+        self.coder.validate()?;
+        self.update.validate()?;
+        at_least_one("the number of filters", self.n_filters)?;
+        at_least_one("the batch size", self.batch_size)?;
+        if !(1..=3).contains(&self.filter_shape.len()) || self.filter_shape.contains(&0) {
+            return Err(Error::invalid(
+                "the filter's size",
+                "one to three lengths of at least 1",
+                format!("{:?}", self.filter_shape),
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Settings of the `admm` coder, see [`crate::coder::Admm`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CoderConfig {
+    /// The penalty; by default 50 beta / max|x|.
+    pub rho: Option<f64>,
+    /// Rebalances rho while iterating so that primal and dual residuals fall together.
+    pub adaptive_rho: bool,
+    /// Over-relaxation in [1, 2); 1 is the paper's plain ADMM.
+    pub relaxation: f64,
+    /// When to stop.
+    pub stop: StopRule,
+    /// Iterations after which the coder gives up with [`crate::coder::Status::MaxIters`].
+    pub max_iters: usize,
+}
+
+impl Default for CoderConfig {
+    fn default() -> Self {
+        CoderConfig { rho: None, adaptive_rho: true, relaxation: 1.8, stop: StopRule::Gap, max_iters: 1000 }
+    }
+}
+
+impl CoderConfig {
+    fn validate(&self) -> Result<()> {
+        self.rho.map_or(Ok(()), |rho| positive("the coder's rho", rho))?;
+        at_least_one("the coder's iterations", self.max_iters)?;
+        if !(1.0..2.0).contains(&self.relaxation) {
+            return Err(Error::invalid("relaxation", "a number from 1 up to, not including, 2", self.relaxation));
+        }
+        Ok(())
+    }
+}
+
+/// Settings of the dictionary update's ADMM, see [`crate::update`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct UpdateConfig {
+    /// The penalty, fixed for the whole run; by default 50 / max|x| of the first sample.
+    pub rho: Option<f64>,
+    /// Iterations per update (J in Algorithm 2).
+    pub max_iters: usize,
+    /// Stops an update when primal and dual residuals are below this, relative to the dictionary's norm.
+    pub tol: f64,
+    /// Starts V and Theta from zero at every update, as Algorithm 2 is printed, instead of where the last one ended.
+    pub reset: bool,
+}
+
+impl Default for UpdateConfig {
+    fn default() -> Self {
+        UpdateConfig { rho: None, max_iters: 50, tol: 1e-3, reset: false }
+    }
+}
+
+impl UpdateConfig {
+    fn validate(&self) -> Result<()> {
+        self.rho.map_or(Ok(()), |rho| positive("the update's rho", rho))?;
+        at_least_one("the update's iterations", self.max_iters)?;
+        positive("the update's tol", self.tol)
+    }
+}
+
+/// When a coder stops; the tolerance is [`Config::tol`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum StopRule {
+    /// The duality gap of the sparse code is at most tol times its objective.
+    #[default]
+    Gap,
+    /// The relative primal and dual residuals of ADMM are at most tol.
+    Residuals,
+    /// The paper's rule: ||Z - Z_old|| is at most tol ||Z||.
+    Change,
+}
+
+/// What lies outside a sample.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Boundary {
+    /// The sample itself again: filters wrap around, as in the paper.
+    #[default]
+    Circular,
+}
+
+/// The scalar type.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Dtype {
+    /// Single precision.
+    #[default]
+    F32,
+    /// Double precision.
+    F64,
+}
+
+fn positive(what: &str, value: f64) -> Result<()> {
+    if value.is_finite() && value > 0.0 { Ok(()) } else { Err(Error::invalid(what, "a finite number above 0", value)) }
+}
+
+fn at_least_one(what: &str, value: usize) -> Result<()> {
+    if value > 0 { Ok(()) } else { Err(Error::invalid(what, "at least 1", value)) }
+}
