@@ -2,6 +2,7 @@
 mod code;
 mod dictionary;
 mod error;
+pub mod metrics;
 pub mod preprocess;
 mod real;
 mod sample;
