@@ -1,4 +1,5 @@
 //! Online convolutional sparse coding.
+pub mod checkpoint;
 mod code;
 pub mod coder;
 pub mod config;
@@ -6,18 +7,24 @@ mod convolve;
 mod dictionary;
 mod error;
 mod fourier;
+pub mod learner;
 mod method;
 pub mod metrics;
+pub mod observe;
 pub mod preprocess;
 mod real;
 mod sample;
 mod simd;
+pub mod statistics;
+pub mod train;
+pub mod update;
 
 pub use code::{Atom, Code};
 pub use config::Config;
 pub use dictionary::Dictionary;
 pub use error::{Error, Result};
 pub use fourier::{Fourier, Scratch};
+pub use learner::Online;
 pub use method::Method;
 pub use real::Real;
 pub use sample::{Sample, Samples, Shape};

@@ -7,14 +7,7 @@ use std::iter::Sum;
 ///
 /// Kernels are generic over it; sums that decide something (objectives, gaps, norms) are accumulated in `f64`.
 pub trait Real:
-    rustfft::FftNum
-    + num_traits::NumAssign
-    + PartialOrd
-    + Default
-    + Display
-    + LowerExp
-    + Debug
-    + Sum
+    rustfft::FftNum + bytemuck::Pod + num_traits::NumAssign + PartialOrd + Default + Display + LowerExp + Debug + Sum
 {
     /// The scalar's name in options and model files.
     const NAME: &'static str;
@@ -37,10 +30,6 @@ pub trait Real:
     fn is_finite(self) -> bool;
     /// `self * a + b`, in one rounding if `FMA`, in two otherwise.
     fn fused<const FMA: bool>(self, a: Self, b: Self) -> Self;
-    /// Appends the little-endian bytes.
-    fn write_le(self, bytes: &mut Vec<u8>);
-    /// Reads little-endian bytes; `bytes` has the scalar's size.
-    fn read_le(bytes: &[u8]) -> Self;
 }
 
 macro_rules! real {
@@ -69,14 +58,6 @@ macro_rules! real {
             #[inline(always)]
             fn fused<const FMA: bool>(self, a: Self, b: Self) -> Self {
                 if FMA { self.mul_add(a, b) } else { self * a + b }
-            }
-            fn write_le(self, bytes: &mut Vec<u8>) {
-                bytes.extend_from_slice(&self.to_le_bytes());
-            }
-            fn read_le(bytes: &[u8]) -> Self {
-                let mut le = [0; size_of::<$t>()];
-                le.copy_from_slice(bytes);
-                $t::from_le_bytes(le)
             }
         }
     };

@@ -1,0 +1,39 @@
+//! Observers see a run and may stop it; they cannot change it.
+
+use crate::learner::Step;
+use crate::train::{Evaluation, Outcome, Progress};
+use crate::{Online, Real, Result};
+use std::ops::ControlFlow;
+
+/// Watches a run. Every method does nothing by default; `Break` ends the run after the current step.
+pub trait Observer<T: Real> {
+    /// After every step.
+    fn step(&mut self, _run: &Moment<'_, T>, _step: &Step<T>) -> Result<ControlFlow<()>> {
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// After every pass over the samples.
+    fn pass(&mut self, _run: &Moment<'_, T>) -> Result<ControlFlow<()>> {
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// Once, at the end.
+    fn end(&mut self, _run: &Moment<'_, T>, _outcome: &Outcome) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// A run at one moment.
+pub struct Moment<'a, T: Real> {
+    /// Where the run is, and how long it has been learning.
+    pub progress: &'a Progress,
+    /// The learner, to look at or to save.
+    pub learner: &'a Online<T>,
+    /// The test set's evaluation, if it was evaluated just now.
+    pub test: Option<&'a Evaluation>,
+}
+
+/// An observer that does nothing.
+pub struct Silent;
+
+impl<T: Real> Observer<T> for Silent {}

@@ -1,0 +1,8 @@
+//! Statistics: what the dictionary update needs to know of all samples and codes so far.
+//!
+//! Statistics know codes and samples, but neither coders nor updates.
+
+mod spectral;
+
+pub use spectral::Spectral;
+pub(crate) use spectral::at;

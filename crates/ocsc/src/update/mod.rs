@@ -1,0 +1,42 @@
+//! Dictionary updates: given statistics, find the dictionary.
+//!
+//! Every update solves, over the unit balls and for the codes absorbed so far,
+//!
+//! ```text
+//! min over D   sum_i 1/2 || x_i - sum_k D_k * Z_ik ||^2       with ||D_k||_2 <= 1
+//! ```
+//!
+//! from statistics that it owns. Updates see samples and codes only to absorb them, and know nothing of coders.
+
+mod ocsc;
+
+pub use ocsc::Ocsc;
+
+use crate::checkpoint::State;
+use crate::{Code, Dictionary, Real, Result, Sample};
+
+/// Absorbs samples with their codes, and updates the dictionary.
+pub trait Update<T: Real>: Send {
+    /// Adds one sample with its code to the statistics.
+    ///
+    /// `dictionary` is the current one; the first call fixes the samples' shape where the statistics depend on it.
+    fn absorb(&mut self, sample: &Sample<T>, code: &Code<T>, dictionary: &Dictionary<T>) -> Result<()>;
+
+    /// Improves the dictionary for everything absorbed so far; it stays feasible.
+    fn update(&mut self, dictionary: &mut Dictionary<T>) -> Updated;
+
+    /// All that a later [`Update::restore`] needs to go on bit for bit.
+    fn state(&self) -> State<'_, T>;
+
+    /// Takes over a saved state.
+    fn restore(&mut self, state: &State<'_, T>, dictionary: &Dictionary<T>) -> Result<()>;
+}
+
+/// What an update did.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Updated {
+    /// Iterations made.
+    pub iterations: usize,
+    /// The primal and dual residuals at the end, relative to the dictionary's norm.
+    pub residuals: (f64, f64),
+}

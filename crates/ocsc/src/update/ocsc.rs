@@ -1,0 +1,202 @@
+//! DictOCSC, the paper's dictionary update (Algorithm 2), on [`Spectral`] statistics.
+//!
+//! **Problem** (eq. `ocsc_dic`), over the half spectra d(p) of the padded filters:
+//!
+//! ```text
+//! min 1/2P sum_p ( d(p)^H A^p d(p) - 2 Re d(p)^H b^p )   subject to D = V, V_k zero outside the filter, ||V_k|| <= 1
+//! ```
+//!
+//! **ADMM** with the scaled dual Theta and the fixed rho of the statistics; one iteration is
+//!
+//! ```text
+//! d(p)  = C^p ( b^p + rho (v(p) - theta(p)) )                 eq. `sub_d_sol`
+//! V_k   = project( crop F^-1 (d + theta)_k )                  Proposition `pr:sub_v_sol`
+//! theta = theta + d - F V
+//! ```
+//!
+//! V and Theta start where the last update ended ([`crate::config::UpdateConfig::reset`] restores the paper's zeros).
+//! The result is V, which is feasible; the paper returns crop F^-1 d, which need not be.
+//!
+//! **Stored**: e = d + theta, from which theta = e - v once v is renewed, so v - theta = 2 v - e.
+//!
+//! **Cost** K^2 P per iteration, at the speed of memory; memory K^2 P for the statistics, 2 K P here.
+
+use super::{Update, Updated};
+use crate::checkpoint::State;
+use crate::config::UpdateConfig;
+use crate::dictionary::project_unit_ball;
+use crate::statistics::{Spectral, at};
+use crate::{Code, Dictionary, Real, Result, Sample, Scratch, Shape};
+use num_complex::Complex;
+use rayon::prelude::*;
+
+/// Filters per task: as many as share a cache line of a vector in filter order.
+const FILTERS: usize = 8;
+
+/// The paper's update.
+pub struct Ocsc<T: Real> {
+    config: UpdateConfig,
+    plan: Option<Plan<T>>,
+}
+
+/// Everything that depends on the samples' shape.
+struct Plan<T: Real> {
+    statistics: Spectral<T>,
+    /// Spectra of V and of D + Theta, (K, n_freqs) each.
+    v_f: Vec<Complex<T>>,
+    e_f: Vec<Complex<T>>,
+    tasks: Vec<Task<T>>,
+}
+
+/// Work memory of one task.
+struct Task<T> {
+    scratch: Scratch<T>,
+    spectrum: Vec<Complex<T>>,
+    filter: Vec<T>,
+    /// ||D - V||^2, ||V - V_old||^2 and ||V||^2 of the task's filters.
+    sums: [f64; 3],
+}
+
+impl<T: Real> Ocsc<T> {
+    /// An update without statistics; they take the shape of the first sample.
+    pub fn new(config: UpdateConfig) -> Self {
+        Ocsc { config, plan: None }
+    }
+
+    /// The statistics, if there are any yet.
+    pub fn statistics(&self) -> Option<&Spectral<T>> {
+        self.plan.as_ref().map(|plan| &plan.statistics)
+    }
+}
+
+impl<T: Real> Plan<T> {
+    fn new(n_filters: usize, filter: Shape, shape: Shape, rho: f64) -> Result<Self> {
+        let statistics = Spectral::new(n_filters, shape, rho)?;
+        let fourier = statistics.fourier();
+        let zero = Complex::new(T::zero(), T::zero());
+        let freqs = fourier.n_freqs();
+        let task = || Task {
+            scratch: fourier.scratch(),
+            spectrum: vec![zero; freqs],
+            filter: vec![T::zero(); filter.len()],
+            sums: [0.0; 3],
+        };
+        let tasks = (0..n_filters.div_ceil(FILTERS)).map(|_| task()).collect();
+        Ok(Plan { v_f: vec![zero; n_filters * freqs], e_f: vec![zero; n_filters * freqs], tasks, statistics })
+    }
+
+    /// v <- F V.
+    fn set_aux(&mut self, dictionary: &Dictionary<T>) {
+        let fourier = self.statistics.fourier();
+        let (filter, freqs) = (dictionary.shape(), fourier.n_freqs());
+        for (k, spectrum) in self.v_f.chunks_exact_mut(freqs).enumerate() {
+            fourier.forward_padded(dictionary.filter(k), filter.spatial(), spectrum, &mut self.tasks[0].scratch);
+        }
+    }
+
+    /// One iteration; returns ||D - V||^2, ||V - V_old||^2 and ||V||^2.
+    fn iterate(&mut self, dictionary: &mut Dictionary<T>) -> [f64; 3] {
+        let (filter, k) = (dictionary.shape(), dictionary.n_filters());
+        let (v_f, e_f) = (&self.v_f, &self.e_f);
+        self.statistics.solve(|i| v_f[i] + v_f[i] - e_f[i]);
+        let (fourier, d) = (self.statistics.fourier(), self.statistics.solution());
+        let freqs = fourier.n_freqs();
+        let spectra = self.e_f.par_chunks_mut(FILTERS * freqs).zip(self.v_f.par_chunks_mut(FILTERS * freqs));
+        let filters = dictionary.data_mut().par_chunks_mut(FILTERS * filter.len());
+        self.tasks.par_iter_mut().zip(spectra.zip(filters)).enumerate().for_each(|(t, (task, ((e, v), filters)))| {
+            task.sums = [0.0; 3];
+            // e <- d + theta = d + e - v, for all filters of the task while d's cache lines are at hand
+            for freq in 0..freqs {
+                for j in 0..v.len() / freqs {
+                    let i = j * freqs + freq;
+                    e[i] = at(d, k, freq, t * FILTERS + j) + e[i] - v[i];
+                }
+            }
+            let maps = e.chunks_exact(freqs).zip(v.chunks_exact_mut(freqs));
+            for (j, ((e, v), aux)) in maps.zip(filters.chunks_exact_mut(filter.len())).enumerate() {
+                task.spectrum.copy_from_slice(e);
+                fourier.inverse_cropped(&mut task.spectrum, filter.spatial(), &mut task.filter, &mut task.scratch);
+                project_unit_ball(&mut task.filter);
+                for (old, new) in aux.iter_mut().zip(&task.filter) {
+                    task.sums[1] += (new.f64() - old.f64()).powi(2);
+                    task.sums[2] += new.f64().powi(2);
+                    *old = *new;
+                }
+                fourier.forward_padded(aux, filter.spatial(), v, &mut task.scratch);
+                let difference = |freq: usize| (at(d, k, freq, t * FILTERS + j) - v[freq]).norm_sqr().f64();
+                let sum: f64 = (0..freqs).map(|freq| fourier.weight(freq) as f64 * difference(freq)).sum();
+                task.sums[0] += sum / fourier.n_pixels() as f64;
+            }
+        });
+        self.tasks.iter().fold([0.0; 3], |[a, b, c], task| [a + task.sums[0], b + task.sums[1], c + task.sums[2]])
+    }
+}
+
+impl<T: Real> Update<T> for Ocsc<T> {
+    fn absorb(&mut self, sample: &Sample<T>, code: &Code<T>, dictionary: &Dictionary<T>) -> Result<()> {
+        if self.plan.is_none() {
+            let peak = sample.data().iter().fold(0.0_f64, |m, v| m.max(v.f64().abs()));
+            let rho = self.config.rho.unwrap_or(if peak > 0.0 { 50.0 / peak } else { 1.0 });
+            let mut plan = Plan::new(dictionary.n_filters(), dictionary.shape(), sample.shape(), rho)?;
+            plan.set_aux(dictionary);
+            // theta = 0
+            plan.e_f.copy_from_slice(&plan.v_f);
+            self.plan = Some(plan);
+        }
+        match &mut self.plan {
+            Some(plan) => plan.statistics.absorb(sample, code),
+            None => Ok(()),
+        }
+    }
+
+    fn update(&mut self, dictionary: &mut Dictionary<T>) -> Updated {
+        let mut updated = Updated::default();
+        let Some(plan) = &mut self.plan else { return updated };
+        if self.config.reset {
+            let zero = Complex::new(T::zero(), T::zero());
+            plan.v_f.fill(zero);
+            plan.e_f.fill(zero);
+        }
+        for iter in 1..=self.config.max_iters {
+            let [primal, dual, norm] = plan.iterate(dictionary).map(f64::sqrt);
+            let norm = norm.max(f64::MIN_POSITIVE);
+            updated = Updated { iterations: iter, residuals: (primal / norm, dual / norm) };
+            if updated.residuals.0 <= self.config.tol && updated.residuals.1 <= self.config.tol {
+                break;
+            }
+        }
+        updated
+    }
+
+    fn state(&self) -> State<'_, T> {
+        let Some(plan) = &self.plan else { return State::default() };
+        let [inverse_gram, cross] = plan.statistics.arrays();
+        let Shape { channels, depth, height, width } = plan.statistics.shape();
+        State::default()
+            .with_array("inverse_gram", inverse_gram)
+            .with_array("cross", cross)
+            .with_array("dual", bytemuck::cast_slice(&plan.e_f))
+            .with_numbers("sample_shape", &[channels, depth, height, width].map(|n| n as f64))
+            .with_numbers("rho", &[plan.statistics.rho()])
+    }
+
+    fn restore(&mut self, state: &State<'_, T>, dictionary: &Dictionary<T>) -> Result<()> {
+        if state.is_empty() {
+            return Ok(());
+        }
+        let [channels, depth, height, width] = state.numbers("sample_shape")?.map(|n: f64| n as usize);
+        let [rho] = state.numbers("rho")?;
+        let shape = Shape { channels, depth, height, width };
+        dictionary.check_sample_shape(shape)?;
+        // Before anything is allocated for a shape that a damaged file made up.
+        state.check_len("inverse_gram", Spectral::<T>::inverse_gram_len(dictionary.n_filters(), shape))?;
+        let mut plan = Plan::new(dictionary.n_filters(), dictionary.shape(), shape, rho)?;
+        let [inverse_gram, cross] = plan.statistics.arrays_mut();
+        state.copy_array("inverse_gram", inverse_gram)?;
+        state.copy_array("cross", cross)?;
+        state.copy_array("dual", bytemuck::cast_slice_mut(&mut plan.e_f))?;
+        plan.set_aux(dictionary);
+        self.plan = Some(plan);
+        Ok(())
+    }
+}
