@@ -1,1 +1,7 @@
+#![allow(dead_code)]
+mod chart;
+mod picture;
+mod record;
+mod report;
+
 fn main() {}
