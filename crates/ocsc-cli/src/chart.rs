@@ -20,7 +20,7 @@ const RIGHT: f64 = 22.0;
 /// The height of a line of text, at the largest size the page sets.
 const ROW: f64 = 22.0;
 /// The mean width of a character, at the largest size the page sets.
-const CHARACTER: f64 = 8.2;
+const CHARACTER: f64 = 9.8;
 /// Dots closer than this are one dot: it bounds the size of the page whatever the number of points.
 const DOT_CELL: f64 = 2.5;
 /// A line keeps the ends and extremes of every such width, which looks the same as keeping all points.
@@ -92,7 +92,7 @@ impl Chart {
     /// The chart as one `<svg>` element, well-formed XML, with all text escaped.
     pub(crate) fn to_svg(&self) -> String {
         let (legend, top) = self.legend();
-        let height = top + PLOT_HEIGHT + 2.0 * ROW + 8.0;
+        let height = top + PLOT_HEIGHT + 2.0 * ROW + 5.0;
         let mut svg = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"chart\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" \
              aria-label=\"{}\" font-family=\"system-ui, sans-serif\" font-size=\"13\">{legend}",
@@ -123,7 +123,7 @@ impl Chart {
         let x = Axis::fit(points.iter().map(|p| p.0), self.log_x, 5)?;
         let y = Axis::fit(points.iter().map(|p| p.1), self.log_y, 5)?;
         let widest = y.ticks.iter().map(|t| t.label.chars().count()).max().unwrap_or(1);
-        let left = (10.0 + CHARACTER * widest as f64).clamp(34.0, WIDTH / 3.0);
+        let left = (9.0 + CHARACTER * widest as f64).clamp(34.0, WIDTH / 3.0);
         Some(Frame { x, y, left, top })
     }
 
@@ -225,7 +225,7 @@ fn draw(series: &Series, points: &[(f64, f64)], frame: &Frame, colour: &str) -> 
     if series.style == Style::Dots {
         let path: String = thin_dots(&placed).iter().map(|(x, y)| format!("M{x:.1} {y:.1}h0")).collect();
         return format!(
-            "<path d=\"{path}\" fill=\"none\" stroke=\"{colour}\" stroke-opacity=\"0.4\" stroke-width=\"3.2\" \
+            "<path d=\"{path}\" fill=\"none\" stroke=\"{colour}\" stroke-opacity=\"0.45\" stroke-width=\"3.2\" \
              stroke-linecap=\"round\"/>"
         );
     }

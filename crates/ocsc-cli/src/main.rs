@@ -1,3 +1,4 @@
+//! The program `ocsc`.
 #![allow(dead_code)]
 mod chart;
 mod picture;

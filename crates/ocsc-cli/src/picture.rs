@@ -7,7 +7,8 @@
 mod tests;
 
 use anyhow::{Context, Result, ensure};
-use image::{ImageFormat, Rgba, RgbaImage, imageops};
+use image::codecs::png::{CompressionType, FilterType as PngFilter, PngEncoder};
+use image::{DynamicImage, Rgba, RgbaImage, imageops};
 use ocsc::{Dictionary, Real, Sample, Shape};
 use std::io::{Cursor, Write};
 use std::path::Path;
@@ -18,6 +19,8 @@ const MOSAIC_SIDE: usize = 960;
 const MAX_SCALE: usize = 16;
 /// The widest plot of a 1-D signal.
 const MAX_PLOT: usize = 640;
+/// Line plots are drawn this many times larger than shown.
+const SUPERSAMPLING: usize = 3;
 /// Behind a line plot, its zero line, and the line itself.
 const PAPER: Rgba<u8> = Rgba([246, 246, 244, 255]);
 const RULE: Rgba<u8> = Rgba([205, 205, 200, 255]);
@@ -43,7 +46,12 @@ impl Picture {
     /// The bytes of a PNG file.
     pub(crate) fn png_bytes(&self) -> Result<Vec<u8>> {
         let mut bytes = Cursor::new(vec![]);
-        self.pixels.write_to(&mut bytes, ImageFormat::Png).context("cannot encode the picture as PNG")?;
+        let encoder = PngEncoder::new_with_quality(&mut bytes, CompressionType::Best, PngFilter::Adaptive);
+        let whole = DynamicImage::from(self.pixels.clone());
+        // A third of the size of the same picture in colour.
+        let gray = self.pixels.pixels().all(|p| p.0[0] == p.0[1] && p.0[1] == p.0[2]);
+        let image = if gray { DynamicImage::from(whole.into_luma_alpha8()) } else { whole };
+        image.write_with_encoder(encoder).context("cannot encode the picture as PNG")?;
         Ok(bytes.into_inner())
     }
 
@@ -144,8 +152,7 @@ impl Layout {
         let panels = if shape.channels == 3 && !signal { shape.depth } else { shape.channels * shape.depth };
         // A line plot is twice as wide as high, however long the filter.
         let (height, width) = if signal { (1, 2) } else { (shape.height, shape.width) };
-        let aspect = (panels * width) as f64 / height as f64;
-        let columns = ((n as f64 / aspect).sqrt().round() as usize).clamp(1, n);
+        let columns = columns(n, (panels * width) as f64 / height as f64);
         let unit = MOSAIC_SIDE / (columns * panels * width).max(1);
         let (panel, scale) = if signal {
             let side = unit.clamp(24, 128);
@@ -155,8 +162,10 @@ impl Layout {
             let scale = unit.clamp(if width.max(height) <= 16 { 2 } else { 1 }, MAX_SCALE);
             ((width * scale, height * scale), scale)
         };
-        let gap = if signal { 6 } else { scale.div_ceil(2).max(2) };
-        Layout { n, columns, panel, scale, panels, gap, inner_gap: gap.div_ceil(3) }
+        let inner_gap = if signal { 2 } else { scale.div_ceil(4) };
+        // Wide enough that the panels of one filter are seen to belong together.
+        let gap = inner_gap.max(2) * if panels > 1 { 4 } else { 2 };
+        Layout { n, columns, panel, scale, panels, gap, inner_gap }
     }
 
     fn panel_pitch(&self) -> usize {
@@ -191,6 +200,17 @@ impl Layout {
         let scale = self.scale as u32;
         RgbaImage::from_fn(self.panel.0 as u32, self.panel.1 as u32, |x, y| *small.get_pixel(x / scale, y / scale))
     }
+}
+
+/// How many tiles of this aspect (width over height) to put in a row: near-square as a whole, with few empty places.
+fn columns(n: usize, aspect: f64) -> usize {
+    let cost = |columns: usize| {
+        let rows = n.div_ceil(columns);
+        let empty = (rows * columns - n) as f64 / n as f64;
+        (columns as f64 * aspect / rows as f64).ln().abs() + 0.5 * empty
+    };
+    // From wide to narrow, since the first of equals is taken and pages are read in rows.
+    (1..=n).rev().min_by(|&a, &b| cost(a).total_cmp(&cost(b))).unwrap_or(1)
 }
 
 /// One spatial axis only.
@@ -243,28 +263,34 @@ fn diverging(unit: f64) -> [u8; 3] {
     [0, 1, 2].map(|c| (stops[i][c] + f * (stops[i + 1][c] - stops[i][c])).round() as u8)
 }
 
-/// A line plot of values from -1 (bottom) to 1 (top), over a rule at zero.
-///
-/// Each column of pixels is inked from the lowest to the highest value that falls into it, so long signals keep their
-/// envelope and short ones become connected lines.
+/// A line plot of values from -1 (bottom) to 1 (top), over a rule at zero; drawn large, then shrunk to soften its edges.
 fn plot(values: &[f64], width: usize, height: usize) -> RgbaImage {
+    let large = sharp_plot(values, width * SUPERSAMPLING, height * SUPERSAMPLING);
+    imageops::resize(&large, width as u32, height as u32, imageops::FilterType::Triangle)
+}
+
+/// Each column of pixels is inked from the lowest to the highest value near it, so long signals keep their envelope and
+/// short ones become connected lines.
+fn sharp_plot(values: &[f64], width: usize, height: usize) -> RgbaImage {
     let mut image = RgbaImage::from_pixel(width as u32, height as u32, PAPER);
-    let margin = (height / 10).max(2) as f64;
-    let row = |v: f64| (height as f64 / 2.0 - v * (height as f64 / 2.0 - margin)).round() as usize;
-    (0..width).for_each(|x| image.put_pixel(x as u32, row(0.0).min(height - 1) as u32, RULE));
+    let (half, pen) = (height as f64 / 2.0, SUPERSAMPLING - 1);
+    let row = |v: f64| (half - v * 0.85 * half).round() as usize;
+    for y in row(0.0)..(row(0.0) + SUPERSAMPLING).min(height) {
+        (0..width).for_each(|x| image.put_pixel(x as u32, y as u32, RULE));
+    }
     let last = values.len().saturating_sub(1) as f64;
     let at = |t: f64| {
         let i = t.floor() as usize;
         let next = values[(i + 1).min(values.len() - 1)];
-        values[i] + (t - t.floor()) * (next - values[i])
+        values[i] + t.fract() * (next - values[i])
     };
     for x in 0..width {
-        let (from, to) = (x as f64 / width as f64 * last, (x + 1) as f64 / width as f64 * last);
+        let place = |x: usize| x.min(width) as f64 / width as f64 * last;
+        let (from, to) = (place(x.saturating_sub(pen)), place(x + 1 + pen));
         let inside = (from.ceil() as usize..=to.floor() as usize).map(|i| values[i]);
         let (lo, hi) = inside.chain([at(from), at(to)]).fold((1.0, -1.0), |(lo, hi), v| (v.min(lo), v.max(hi)));
-        // Two pixels thick, so that flat stretches stay visible when the page shrinks the picture.
-        for y in row(hi).saturating_sub(1)..=row(lo) {
-            image.put_pixel(x as u32, y.min(height - 1) as u32, INK);
+        for y in row(hi).saturating_sub(pen)..=(row(lo) + pen).min(height - 1) {
+            image.put_pixel(x as u32, y as u32, INK);
         }
     }
     image

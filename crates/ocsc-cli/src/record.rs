@@ -135,7 +135,8 @@ fn points<'a>(records: impl Iterator<Item = &'a Record>, value: impl Fn(&Record)
     out
 }
 
-/// Means over a centred window, which shrinks towards both ends so that it stays centred.
+/// Means over a window. It shrinks towards the beginning, where the objective falls fast, and loses its later half at the
+/// end, where it is flat and a shrinking window would end on the noise of one sample.
 fn smoothed(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
     let n = points.len();
     let widest = (n / SMOOTHING).max(1);
@@ -145,8 +146,9 @@ fn smoothed(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
     }
     (0..n)
         .map(|i| {
-            let half = widest.min(i).min(n - 1 - i);
-            (points[i].0, (sums[i + half + 1] - sums[i - half]) / (2 * half + 1) as f64)
+            let half = widest.min(i);
+            let (from, to) = (i - half, (i + half + 1).min(n));
+            (points[i].0, (sums[to] - sums[from]) / (to - from) as f64)
         })
         .collect()
 }
@@ -242,9 +244,11 @@ mod tests {
         assert_eq!(charts.len(), 2);
         assert_eq!(charts[0].series[0].points.len(), 500);
         assert!(charts[0].log_x && !charts[0].log_y);
-        for (raw, smooth) in charts[0].series[0].points.iter().zip(&charts[0].series[1].points) {
+        let smooth = &charts[0].series[1].points;
+        for (raw, smooth) in charts[0].series[0].points.iter().zip(smooth).take(480) {
             assert!((raw.1 - smooth.1).abs() < 1e-9, "a centred mean leaves a straight line alone");
         }
+        assert_eq!(smooth[499], (50.0, 510.0), "the last mean is over the 21 last steps");
         assert_eq!(charts[1].series[0].points, [(50.0, 900.0)], "the end repeats the last pass and is not drawn twice");
         assert!(objective_charts(&[]).is_empty());
         let passes = [record(Event::Pass, 10, Some(5.0))];
