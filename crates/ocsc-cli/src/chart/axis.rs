@@ -150,7 +150,7 @@ fn grouped(text: &str) -> String {
     let sign = whole.len() - digits;
     let mut out = String::with_capacity(text.len() + 4);
     for (i, c) in text.chars().enumerate() {
-        if i > sign && i < whole.len() && (whole.len() - i) % 3 == 0 {
+        if i > sign && i < whole.len() && (whole.len() - i).is_multiple_of(3) {
             out.push('\u{202f}');
         }
         out.push(c);

@@ -4,6 +4,7 @@ use super::*;
 use crate::picture::{dictionary_mosaic, difference, image_gray};
 use crate::record::{Event, Record, objective_charts};
 use ocsc::{Dictionary, Sample, Shape};
+use std::f64::consts::{PI, TAU};
 
 /// A fixed sequence that looks random, from 0 to 1.
 fn noise(i: usize) -> f64 {
@@ -17,7 +18,7 @@ fn gabors(n: usize, side: usize) -> Dictionary<f32> {
     let mut data = vec![];
     for k in 0..n {
         let p = |j: usize| noise(k * 8 + j);
-        let (angle, wave, phase, size) = (p(0) * 3.1416, 2.5 + 8.0 * p(1) * p(1), p(2) * 6.28, 1.0 + 2.6 * p(3));
+        let (angle, wave, phase, size) = (p(0) * PI, 2.5 + 8.0 * p(1) * p(1), p(2) * TAU, 1.0 + 2.6 * p(3));
         let (cx, cy) = (side as f64 * (0.35 + 0.3 * p(4)), side as f64 * (0.35 + 0.3 * p(5)));
         let filter: Vec<f64> = (0..side * side)
             .map(|i| {
@@ -25,7 +26,7 @@ fn gabors(n: usize, side: usize) -> Dictionary<f32> {
                 let along = x * angle.cos() + y * angle.sin();
                 let across = y * angle.cos() - x * angle.sin();
                 let bell = (-(along * along + 0.35 * across * across) / (2.0 * size * size)).exp();
-                bell * (6.28 * along / wave + phase).cos() + 0.015 * (noise(k * 997 + i) - 0.5)
+                bell * (TAU * along / wave + phase).cos() + 0.015 * (noise(k * 997 + i) - 0.5)
             })
             .collect();
         let norm = filter.iter().map(|v| v * v).sum::<f64>().sqrt() * 1.0001;
