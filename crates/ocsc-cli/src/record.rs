@@ -1,0 +1,257 @@
+//! The run log, RUN.jsonl: one [`Record`] per line, written while learning, read by `report` and by people's scripts.
+//!
+//! Every line holds every field in the same order, and `null` where one does not apply or is not finite, so that a log
+//! loads as a table with fixed columns. Readers accept an absent field as `null` and ignore fields they do not know.
+
+use crate::chart::{Chart, Series, Style};
+use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+
+/// Steps on each side of the smoothed training objective are at most the number of steps divided by this.
+const SMOOTHING: usize = 24;
+
+/// What a line of the log reports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Event {
+    /// The dictionary was updated.
+    Step,
+    /// All samples were seen once more.
+    Pass,
+    /// The run is over.
+    End,
+}
+
+/// One line of the log. Counters and times are totals since the run began.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Record {
+    /// What happened.
+    pub(crate) event: Event,
+    /// The current pass, or the finished one.
+    pub(crate) pass: u64,
+    /// Dictionary updates.
+    pub(crate) step: u64,
+    /// Samples coded.
+    pub(crate) samples: u64,
+    /// Wall time of learning, without evaluation.
+    pub(crate) seconds: f64,
+    /// Processor time of learning, over all threads.
+    pub(crate) cpu_seconds: f64,
+    /// Mean training objective of a sample, over the step or the pass.
+    pub(crate) objective: Option<f64>,
+    /// The worst relative duality gap of the codes behind `objective`.
+    pub(crate) gap: Option<f64>,
+    /// Mean number of non-zeros of a code.
+    pub(crate) nonzeros: Option<f64>,
+    /// Relative change of the dictionary in the last update.
+    pub(crate) dictionary_change: Option<f64>,
+    /// Mean objective of the test samples.
+    pub(crate) test_objective: Option<f64>,
+    /// Mean PSNR of the test samples, in dB.
+    pub(crate) test_psnr: Option<f64>,
+    /// The peak that PSNR refers to.
+    pub(crate) psnr_peak: Option<f64>,
+    /// The most memory the process has held.
+    pub(crate) peak_rss_bytes: Option<u64>,
+}
+
+/// Reads a log. A last line without its newline, as a killed run leaves it, is ignored if it does not parse; any other
+/// bad line is an error that names file and line.
+pub(crate) fn read_records(path: &Path) -> Result<Vec<Record>> {
+    let file = File::open(path).with_context(|| format!("cannot open the run log {}", path.display()))?;
+    let mut reader = BufReader::new(file);
+    let mut records = vec![];
+    let mut line = vec![];
+    for number in 1.. {
+        line.clear();
+        let read = reader.read_until(b'\n', &mut line);
+        if read.with_context(|| format!("cannot read the run log {}", path.display()))? == 0 {
+            break;
+        }
+        if line.trim_ascii().is_empty() {
+            continue;
+        }
+        match serde_json::from_slice(&line) {
+            Ok(record) => records.push(record),
+            Err(_) if line.last() != Some(&b'\n') => break,
+            Err(error) => {
+                let place = format!("{}, line {number}", path.display());
+                return Err(error).with_context(|| format!("{place}: expected one JSON record of a run"));
+            }
+        }
+    }
+    Ok(records)
+}
+
+/// The most memory this process has held, where the system tells (Linux: VmHWM).
+pub(crate) fn peak_rss_bytes() -> Option<u64> {
+    parse_peak(&std::fs::read_to_string("/proc/self/status").ok()?)
+}
+
+fn parse_peak(status: &str) -> Option<u64> {
+    let value = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    value.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib * 1024)
+}
+
+/// Training and test objective against learning time: the charts of the report, without those that have no points.
+pub(crate) fn objective_charts(records: &[Record]) -> Vec<Chart> {
+    let train = training_points(records);
+    let smooth = Series { name: "moving mean".into(), style: Style::Line, points: smoothed(&train) };
+    let dots = Series { name: "each step".into(), style: Style::Dots, points: train };
+    let test = points(records.iter(), |r| r.test_objective);
+    let test = Series { name: "held-out samples".into(), style: Style::LineMarkers, points: test };
+    [("Training objective", vec![dots, smooth]), ("Test objective", vec![test])]
+        .into_iter()
+        .filter(|(_, series)| !series[0].points.is_empty())
+        .map(|(title, series)| {
+            let all = &series[0].points;
+            Chart {
+                title: title.into(),
+                x_label: "learning time (s)".into(),
+                y_label: "objective (mean per sample)".into(),
+                log_x: spans(all.iter().map(|p| p.0), 100.0),
+                log_y: spans(all.iter().map(|p| p.1), 20.0),
+                series,
+            }
+        })
+        .collect()
+}
+
+/// Objectives of the steps, or of the passes if the method reports only those.
+fn training_points(records: &[Record]) -> Vec<(f64, f64)> {
+    let of = |event| points(records.iter().filter(move |r| r.event == event), |r| r.objective);
+    let steps = of(Event::Step);
+    if steps.is_empty() { of(Event::Pass) } else { steps }
+}
+
+fn points<'a>(records: impl Iterator<Item = &'a Record>, value: impl Fn(&Record) -> Option<f64>) -> Vec<(f64, f64)> {
+    let mut out: Vec<(f64, f64)> = records.filter_map(|r| value(r).map(|v| (r.seconds, v))).collect();
+    // The end of a run repeats the evaluation of its last pass.
+    out.dedup();
+    out.retain(|p| p.0.is_finite() && p.1.is_finite());
+    out
+}
+
+/// Means over a window. It shrinks towards the beginning, where the objective falls fast, and loses its later half at the
+/// end, where it is flat and a shrinking window would end on the noise of one sample.
+fn smoothed(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    let n = points.len();
+    let widest = (n / SMOOTHING).max(1);
+    let mut sums = vec![0.0];
+    for p in points {
+        sums.push(sums[sums.len() - 1] + p.1);
+    }
+    (0..n)
+        .map(|i| {
+            let half = widest.min(i);
+            let (from, to) = (i - half, (i + half + 1).min(n));
+            (points[i].0, (sums[to] - sums[from]) / (to - from) as f64)
+        })
+        .collect()
+}
+
+/// True if positive values cover at least this factor, so that a logarithmic axis shows more.
+fn spans(values: impl Iterator<Item = f64>, factor: f64) -> bool {
+    let (lo, hi) = values.fold((f64::INFINITY, 0.0f64), |(lo, hi), v| (lo.min(v), hi.max(v)));
+    lo > 0.0 && hi >= factor * lo
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    fn record(event: Event, step: u64, objective: Option<f64>) -> Record {
+        Record {
+            event,
+            pass: 1,
+            step,
+            samples: step,
+            seconds: step as f64 * 0.1,
+            cpu_seconds: step as f64 * 0.2,
+            objective,
+            gap: Some(0.01),
+            nonzeros: Some(2500.5),
+            dictionary_change: None,
+            test_objective: None,
+            test_psnr: None,
+            psnr_peak: None,
+            peak_rss_bytes: Some(1 << 33),
+        }
+    }
+
+    fn file(text: &str) -> tempfile::NamedTempFile {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(text.as_bytes()).unwrap();
+        file
+    }
+
+    #[test]
+    fn round_trip_with_every_field_on_every_line() {
+        let records = [record(Event::Step, 1, Some(0.1 + 0.2)), record(Event::End, 2, None)];
+        let text: String = records.iter().map(|r| serde_json::to_string(r).unwrap() + "\n").collect();
+        assert_eq!(read_records(file(&text).path()).unwrap(), records);
+        let keys = "event pass step samples seconds cpu_seconds objective gap nonzeros dictionary_change \
+                    test_objective test_psnr psnr_peak peak_rss_bytes";
+        let line = text.lines().next().unwrap();
+        let places: Vec<_> = keys.split_whitespace().map(|k| line.find(&format!("\"{k}\":")).unwrap()).collect();
+        assert!(places.is_sorted() && line.starts_with("{\"event\":\"step\"") && line.contains("\"test_psnr\":null"));
+    }
+
+    #[test]
+    fn absent_fields_are_null_and_values_that_are_not_finite_too() {
+        let text = r#"{"event":"pass","pass":1,"step":2,"samples":3,"seconds":1,"cpu_seconds":2,"later":[]}"#;
+        let read = read_records(file(text).path()).unwrap();
+        assert_eq!((read[0].event, read[0].objective, read[0].peak_rss_bytes), (Event::Pass, None, None));
+        let text = serde_json::to_string(&record(Event::Step, 1, Some(f64::NAN))).unwrap();
+        assert_eq!(read_records(file(&text).path()).unwrap()[0].objective, None);
+    }
+
+    #[test]
+    fn a_cut_last_line_is_ignored_and_any_other_bad_line_is_named() {
+        let good = serde_json::to_string(&record(Event::Step, 1, Some(1.0))).unwrap();
+        for cut in [1, 20, good.len() - 1] {
+            let log = file(&format!("{good}\n{good}\n{}", &good[..cut]));
+            assert_eq!(read_records(log.path()).unwrap().len(), 2);
+        }
+        let log = file(&format!("{good}\n\n{}\n{good}\n", &good[..20]));
+        let message = format!("{:#}", read_records(log.path()).unwrap_err());
+        assert!(message.contains("line 3") && message.contains(log.path().to_str().unwrap()), "{message}");
+        let log = file("{\"event\":\"dance\",\"pass\":1}\n");
+        assert!(format!("{:#}", read_records(log.path()).unwrap_err()).contains("dance"));
+        assert!(format!("{:#}", read_records(Path::new("no/such.jsonl")).unwrap_err()).contains("no/such.jsonl"));
+        assert_eq!(read_records(file("").path()).unwrap(), []);
+    }
+
+    #[test]
+    fn peak_memory() {
+        assert_eq!(parse_peak("Name:\tocsc\nVmHWM:\t    2048 kB\nVmRSS:\t 1 kB\n"), Some(2048 * 1024));
+        assert_eq!(parse_peak("Name:\tocsc\n"), None);
+        if cfg!(target_os = "linux") {
+            assert!(peak_rss_bytes().unwrap() > 1 << 20);
+        }
+    }
+
+    #[test]
+    fn charts_of_a_run() {
+        let mut records: Vec<_> = (1..=500).map(|i| record(Event::Step, i, Some(1000.0 - i as f64))).collect();
+        records.push(Record { test_objective: Some(900.0), ..record(Event::Pass, 500, Some(750.0)) });
+        records.push(Record { event: Event::End, ..records[500].clone() });
+        let charts = objective_charts(&records);
+        assert_eq!(charts.len(), 2);
+        assert_eq!(charts[0].series[0].points.len(), 500);
+        assert!(charts[0].log_x && !charts[0].log_y);
+        let smooth = &charts[0].series[1].points;
+        for (raw, smooth) in charts[0].series[0].points.iter().zip(smooth).take(480) {
+            assert!((raw.1 - smooth.1).abs() < 1e-9, "a centred mean leaves a straight line alone");
+        }
+        assert_eq!(smooth[499], (50.0, 510.0), "the last mean is over the 21 last steps");
+        assert_eq!(charts[1].series[0].points, [(50.0, 900.0)], "the end repeats the last pass and is not drawn twice");
+        assert!(objective_charts(&[]).is_empty());
+        let passes = [record(Event::Pass, 10, Some(5.0))];
+        assert_eq!(objective_charts(&passes)[0].series[0].points, [(1.0, 5.0)]);
+    }
+}
