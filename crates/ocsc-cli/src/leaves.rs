@@ -9,8 +9,9 @@
 //!
 //! On top of the plain model each leaf, an ellipse or a convex polygon, has
 //! - an albedo of its own,
-//! - a surface: plain, an oriented grating (stripes, blades, ripples), or stretched or round noise (bark, fur, stone),
-//! - linear shading, as a tilted surface under one light has.
+//! - a surface: fine grain, an oriented and slightly warped grating (stripes, blades, ripples), or stretched or round
+//!   noise (bark, fur, stone),
+//! - linear shading, as a tilted surface under one light has, and a darker rim, as a bulging one has.
 //!
 //! Leaves are laid from the top down, each filling what is still bare, until nothing is: an exact sample of the
 //! stationary model that never paints a pixel twice. The picture is drawn at three times the size and averaged down,
@@ -24,7 +25,7 @@ use std::f64::consts::TAU;
 /// Drawn pixels per pixel, on each axis.
 const FINE: usize = 3;
 /// The smallest radius, in pixels.
-const MIN_RADIUS: f64 = 2.0;
+const MIN_RADIUS: f64 = 3.0;
 /// The largest radius, as a part of the picture's shorter side.
 const MAX_RADIUS: f64 = 0.5;
 /// With ordinary luck a picture is covered long before; what is bare after so many leaves per pixel stays in shadow.
@@ -74,6 +75,8 @@ struct Leaf {
     surface: Surface,
     /// The change of brightness per pixel, down and to the right.
     slope: (f64, f64),
+    /// How much darker the rim is than the centre.
+    bulge: f64,
 }
 
 /// The shape of a leaf around its centre, within its radius.
@@ -84,23 +87,21 @@ enum Outline {
     Polygon(Vec<(f64, f64, f64)>),
 }
 
-/// What is painted on a leaf, added to its albedo.
-enum Surface {
-    Plain,
-    /// A wave a * sin(ky y + kx x + phase), sharpened towards stripes by the last number.
-    Grating {
-        amplitude: f64,
-        k: (f64, f64),
-        phase: f64,
-        sharpness: f64,
-    },
-    /// Smooth noise of two octaves, stretched along a direction.
-    Noise {
-        amplitude: f64,
-        along: (f64, f64),
-        across: (f64, f64),
-        seed: u64,
-    },
+/// What is painted on a leaf: factors of its albedo, around 1.
+struct Surface {
+    amplitude: f64,
+    /// Waves or cells per pixel, along and across the texture, each as (down, right).
+    along: (f64, f64),
+    across: (f64, f64),
+    texture: Texture,
+    seed: u64,
+}
+
+enum Texture {
+    /// Smooth noise of two octaves.
+    Noise,
+    /// Waves across, bent by noise and sharpened by this number towards stripes.
+    Grating(f64),
 }
 
 impl Leaf {
@@ -112,10 +113,11 @@ impl Leaf {
         let y = rng.random_range(-largest..height + largest);
         let x = rng.random_range(-largest..width + largest);
         let outline = if rng.random_bool(0.5) { Outline::ellipse(rng) } else { Outline::polygon(rng) };
-        let albedo = rng.random_range(0.08..0.92);
+        let albedo = rng.random_range(0.1..0.95);
         let (tilt, strength) = (rng.random_range(0.0..TAU), rng.random_range(0.0..0.25) / radius);
         let slope = (strength * tilt.sin(), strength * tilt.cos());
-        Leaf { y, x, radius, outline, albedo, surface: Surface::random(rng, radius), slope }
+        let bulge = rng.random_range(0.0..0.35);
+        Leaf { y, x, radius, outline, albedo, surface: Surface::random(rng, radius), slope, bulge }
     }
 
     /// Fills the bare pixels within the outline, and returns how many they were.
@@ -144,8 +146,9 @@ impl Leaf {
     }
 
     fn brightness(&self, dy: f64, dx: f64) -> f64 {
-        let shading = 1.0 + self.slope.0 * dy + self.slope.1 * dx;
-        self.albedo * shading * (1.0 + self.surface.at(dy, dx))
+        let rim = (dy * dy + dx * dx) / (self.radius * self.radius);
+        let shading = 1.0 + self.slope.0 * dy + self.slope.1 * dx - self.bulge * rim;
+        self.albedo * shading * self.surface.at(dy, dx)
     }
 }
 
@@ -180,41 +183,37 @@ impl Outline {
 }
 
 impl Surface {
-    /// Textures need room: on small leaves they would be noise.
     fn random(rng: &mut ChaCha8Rng, radius: f64) -> Self {
         let kind = rng.random::<f64>();
         let angle = rng.random_range(0.0..TAU);
-        let (c, s) = (angle.cos(), angle.sin());
-        // Log-uniform wavelengths, from what three pixels can show up to the size of the leaf.
+        // Log-uniform wavelengths, from what a few pixels can show up to the size of the leaf.
         let wavelength = 3.0 * (radius / 3.0).clamp(1.0, 5.0).powf(rng.random::<f64>());
-        let amplitude = rng.random_range(0.05..0.35);
-        let seed = rng.random();
-        let sharpness = rng.random_range(0.0..2.5);
-        let stretch = rng.random_range(1.0f64..5.0);
-        if radius < 4.0 || kind < 0.35 {
-            Surface::Plain
-        } else if kind < 0.65 {
-            let k = (s * TAU / wavelength, c * TAU / wavelength);
-            Surface::Grating { amplitude, k, phase: rng.random_range(0.0..TAU), sharpness }
-        } else {
-            let cell = wavelength / 2.0;
-            let along = (s / (cell * stretch), c / (cell * stretch));
-            Surface::Noise { amplitude: 1.5 * amplitude, along, across: (c / cell, -s / cell), seed }
-        }
+        let strong = rng.random_range(0.05..0.4);
+        let stretch = rng.random_range(1.0f64..6.0);
+        let sharpness = rng.random_range(0.0..2.0);
+        // Textures need room: on small leaves they would be clutter.
+        let (texture, amplitude) = match kind {
+            _ if radius < 2.0 * MIN_RADIUS => (Texture::Noise, 0.08),
+            0.0..0.3 => (Texture::Noise, 0.08),
+            0.3..0.55 => (Texture::Grating(sharpness), 0.8 * strong),
+            _ => (Texture::Noise, 1.5 * strong),
+        };
+        let cell = if matches!(texture, Texture::Noise) { wavelength / 2.0 } else { wavelength };
+        let (c, s) = (angle.cos() / cell, angle.sin() / cell);
+        Surface { amplitude, along: (s / stretch, c / stretch), across: (c, -s), texture, seed: rng.random() }
     }
 
     fn at(&self, y: f64, x: f64) -> f64 {
-        match self {
-            Surface::Plain => 0.0,
-            Surface::Grating { amplitude, k, phase, sharpness } => {
-                let wave = (k.0 * y + k.1 * x + phase).sin();
-                amplitude * wave * (1.0 + sharpness) / (1.0 + sharpness * wave.abs())
+        let (u, v) = (self.along.0 * y + self.along.1 * x, self.across.0 * y + self.across.1 * x);
+        let wave = match self.texture {
+            Texture::Noise => smooth_noise(u, v, self.seed) + 0.5 * smooth_noise(2.0 * u, 2.0 * v, !self.seed),
+            Texture::Grating(sharpness) => {
+                let bend = 0.35 * smooth_noise(0.5 * u, 0.3 * v, self.seed);
+                let wave = (TAU * (v + bend)).sin() * (0.7 + 0.3 * smooth_noise(u, 0.5 * v, !self.seed));
+                wave * (1.0 + sharpness) / (1.0 + sharpness * wave.abs())
             }
-            Surface::Noise { amplitude, along, across, seed } => {
-                let (u, v) = (along.0 * y + along.1 * x, across.0 * y + across.1 * x);
-                amplitude * (smooth_noise(u, v, *seed) + 0.5 * smooth_noise(2.0 * u, 2.0 * v, !seed))
-            }
-        }
+        };
+        1.0 + self.amplitude * wave
     }
 }
 

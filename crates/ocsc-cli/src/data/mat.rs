@@ -42,9 +42,10 @@ pub(crate) fn open(path: &Path, pick: Option<&str>) -> Result<Array> {
         (None, [sole]) => sole,
         (None, []) if variables.is_empty() => bail!("the file holds no variables; expected a numeric array"),
         (None, []) => bail!("no variable is a dense array of real numbers; the file holds {}", listing()),
-        (None, several) => several.iter().find(|v| v.name == "b").with_context(|| {
-            format!("the file holds several arrays: {}; pick one as `{shown}:NAME`", listing())
-        })?,
+        (None, several) => several
+            .iter()
+            .find(|v| v.name == "b")
+            .with_context(|| format!("the file holds several arrays: {}; pick one as `{shown}:NAME`", listing()))?,
     };
     variable.load(path, &mut file, big_endian).with_context(|| format!("variable `{}`", variable.name))
 }
