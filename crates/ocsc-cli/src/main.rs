@@ -1,8 +1,57 @@
-//! The program `ocsc`.
-#![allow(dead_code)]
+//! The program `ocsc`: learn, code, reconstruct, evaluate and show convolutional dictionaries.
+//!
+//! This file is glue: [`args`] reads the command line, one file per command does the work with the library's help,
+//! [`console`] talks to the person in front of it. Results go to stdout, messages to stderr; exit codes are 0 (done),
+//! 1 (failed) and 2 (bad usage).
+
+mod args;
 mod chart;
+mod code;
+mod console;
+mod data;
+mod demo;
+mod evaluate;
+mod learn;
+mod leaves;
+mod model;
 mod picture;
 mod record;
 mod report;
+mod show;
+mod watch;
 
-fn main() {}
+use args::{Args, Command};
+use clap::{CommandFactory, Parser};
+use console::Console;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    let console = Console::new(args.quiet);
+    match run(args, &console) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            console.error(&error);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(args: Args, console: &Console) -> anyhow::Result<()> {
+    if let Some(threads) = args.threads {
+        rayon::ThreadPoolBuilder::new().num_threads(threads.get()).build_global()?;
+    }
+    match args.command {
+        Command::Demo(demo) => demo::run(&demo, console),
+        Command::Learn(learn) => learn::run(&learn, console),
+        Command::Code(code) => code::run(&code, console),
+        Command::Reconstruct(reconstruct) => code::reconstruct(&reconstruct, console),
+        Command::Evaluate(evaluate) => evaluate::run(&evaluate, console),
+        Command::Show(show) => show::show(&show, console),
+        Command::Info(info) => show::info(&info, console),
+        Command::Completions { shell } => {
+            clap_complete::generate(shell, &mut Args::command(), "ocsc", &mut std::io::stdout());
+            Ok(())
+        }
+    }
+}

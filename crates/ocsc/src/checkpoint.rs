@@ -205,8 +205,8 @@ impl<T: Real> View for Flat<'_, T> {
         if cfg!(target_endian = "little") {
             Cow::Borrowed(bytemuck::cast_slice(self.data))
         } else {
-            let mut bytes: Vec<u8> = bytemuck::cast_slice(self.data).to_vec();
-            bytes.chunks_exact_mut(size_of::<T>()).for_each(<[u8]>::reverse);
+            let mut bytes = Vec::with_capacity(self.data_len());
+            self.data.iter().for_each(|v| v.write_le(&mut bytes));
             Cow::Owned(bytes)
         }
     }

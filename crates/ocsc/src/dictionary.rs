@@ -1,7 +1,7 @@
 //! The dictionary D: K small filters of one shape, each of Euclidean norm at most 1.
 
-use crate::{Error, Real, Result, Shape};
-use rand::SeedableRng;
+use crate::{Error, Real, Result, Samples, Shape};
+use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 
@@ -70,6 +70,43 @@ impl<T: Real> Dictionary<T> {
             data.extend(filter.iter().map(|v| T::of(v / norm)));
         }
         Dictionary::new(n_filters, shape, rank, data)
+    }
+
+    /// Patches of the samples at seeded random places, scaled to unit norm; a patch of zeros becomes a Gaussian filter.
+    pub fn from_patches(
+        n_filters: usize,
+        shape: Shape,
+        rank: usize,
+        samples: &dyn Samples<T>,
+        seed: u64,
+    ) -> Result<Self> {
+        let mut dictionary = Dictionary::random(n_filters, shape, rank, seed)?;
+        if samples.is_empty() {
+            return Err(Error::invalid("data set", "at least one sample to take patches from", "none"));
+        }
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        // Streams from 1 on belong to the visiting orders, counted up; this one is out of their way.
+        rng.set_stream(u64::MAX);
+        for k in 0..n_filters {
+            let sample = samples.get(rng.random_range(0..samples.len()))?;
+            dictionary.check_sample_shape(sample.shape())?;
+            let (s, data) = (sample.shape(), sample.data());
+            let [d0, h0, w0] = std::array::from_fn(|i| rng.random_range(0..=s.spatial()[i] - shape.spatial()[i]));
+            let mut patch = Vec::with_capacity(shape.len());
+            for row in 0..shape.len() / shape.width {
+                let (c, d, h) =
+                    (row / (shape.depth * shape.height), row / shape.height % shape.depth, row % shape.height);
+                let start = ((c * s.depth + d0 + d) * s.height + h0 + h) * s.width + w0;
+                patch.extend(data[start..][..shape.width].iter().map(|v| v.f64()));
+            }
+            let norm = patch.iter().map(|v| v * v).sum::<f64>().sqrt();
+            if norm > 0.0 {
+                let filter = &mut dictionary.data[k * shape.len()..][..shape.len()];
+                filter.iter_mut().zip(&patch).for_each(|(f, p)| *f = T::of(p / norm));
+            }
+        }
+        dictionary.project();
+        Ok(dictionary)
     }
 
     /// K.

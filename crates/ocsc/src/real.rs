@@ -30,6 +30,8 @@ pub trait Real:
     fn is_finite(self) -> bool;
     /// `self * a + b`, in one rounding if `FMA`, in two otherwise.
     fn fused<const FMA: bool>(self, a: Self, b: Self) -> Self;
+    /// Appends the little-endian bytes, for files.
+    fn write_le(self, bytes: &mut Vec<u8>);
 }
 
 macro_rules! real {
@@ -58,6 +60,9 @@ macro_rules! real {
             #[inline(always)]
             fn fused<const FMA: bool>(self, a: Self, b: Self) -> Self {
                 if FMA { self.mul_add(a, b) } else { self * a + b }
+            }
+            fn write_le(self, bytes: &mut Vec<u8>) {
+                bytes.extend_from_slice(&self.to_le_bytes());
             }
         }
     };

@@ -1,0 +1,418 @@
+//! The command line: every command, option, default and help text.
+
+use crate::data::{Axes, SourceOptions};
+use anyhow::{Result, bail, ensure};
+use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use ocsc::config::{Boundary, CoderConfig, Dtype, StopRule, UpdateConfig};
+use ocsc::preprocess::Preprocess;
+use ocsc::{Config, Method};
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// Online convolutional sparse coding: learn small filters from a stream of images, and represent new images as sums of
+/// those filters convolved with sparse maps, each with a proven bound on how far it is from optimal.
+#[derive(Parser)]
+#[command(
+    name = "ocsc",
+    version,
+    after_help = "Start here:\n  ocsc demo                                         learn from built-in images, write a report\n  ocsc learn photos/ --out model.safetensors        learn from your own\n  ocsc code model.safetensors new/ --out codes/     code new images\n\nEvery command has examples: ocsc help learn"
+)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+    /// Threads to compute with [default: all cores]
+    #[arg(long, global = true, value_name = "N")]
+    pub(crate) threads: Option<NonZeroUsize>,
+    /// Print no progress and no messages but errors
+    #[arg(long, short, global = true)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Learn from built-in images, evaluate on held-out ones, write a report with pictures
+    Demo(Demo),
+    /// Learn a dictionary
+    #[command(
+        after_help = "Examples:\n  ocsc learn photos/ --out model.safetensors\n  ocsc learn train.npy --test test.npy --passes 3 --log run.jsonl --out model.safetensors\n  ocsc learn train.npy --filters 64 --size 8 --beta-ratio 0.1 --out model.safetensors\n  ocsc learn train.npy --resume model.safetensors\n  ocsc learn train.npy --init D.npy --passes 0 --out model.safetensors    (wrap a dictionary from elsewhere)\n\nOne method so far: ocsc-paper (Algorithm 3 of Wang, Yao, Kwok, Ni 2018). It needs samples of one size."
+    )]
+    Learn(Box<Learn>),
+    /// Code new data: one .npz per sample with its non-zeros
+    #[command(
+        after_help = "Examples:\n  ocsc code model.safetensors photos/ --out codes/\n  ocsc code model.safetensors test.npy --tol 1e-4 --out codes/\n\nEach file holds `filter` (n), `position` (n x axes), `value` (n), `shape` (filters, axes...), and the scalars\n`objective`, `gap` (relative duality gap) and `beta`. In Python: numpy.load('codes/cat.npz')['value']"
+    )]
+    Code(Code),
+    /// Turn codes back into images
+    #[command(after_help = "Example:\n  ocsc reconstruct model.safetensors codes/ --out images/")]
+    Reconstruct(Reconstruct),
+    /// Objective, duality gap, PSNR and non-zeros on a set of samples
+    #[command(
+        after_help = "Examples:\n  ocsc evaluate model.safetensors test/\n  ocsc evaluate model.safetensors test.npy --tol 1e-4 --json"
+    )]
+    Evaluate(Evaluate),
+    /// Draw the dictionary, filters in ascending order of variance
+    #[command(after_help = "Example:\n  ocsc show model.safetensors --out dictionary.png")]
+    Show(Show),
+    /// Say what is in a model file
+    Info(Info),
+    /// Print a completion script for a shell
+    #[command(after_help = "Example:\n  ocsc completions bash > /etc/bash_completion.d/ocsc")]
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+}
+
+#[derive(ClapArgs)]
+pub(crate) struct Demo {
+    /// Folder for report.html, dictionary.png, model.safetensors and run.jsonl
+    #[arg(long, default_value = "ocsc-demo", value_name = "DIR")]
+    pub(crate) out: PathBuf,
+    /// Number of filters
+    #[arg(long, default_value_t = 49, value_parser = at_least_one, value_name = "K")]
+    pub(crate) filters: usize,
+    /// Passes over the 24 images
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    pub(crate) passes: usize,
+    /// Seeds the images, the initial dictionary and the visiting order
+    #[arg(long, default_value_t = 0)]
+    pub(crate) seed: u64,
+}
+
+/// Which samples.
+#[derive(ClapArgs)]
+pub(crate) struct DataArgs {
+    /// Image files, folders of images, .npy, .npz or .mat (`file.npz:NAME` picks one array of several)
+    #[arg(required = true, value_name = "DATA")]
+    pub(crate) data: Vec<PathBuf>,
+    /// What the axes of arrays mean: N samples, C channels, D depth or time, H height, W width
+    /// [default: NHW, HW or W; HWN for .mat]
+    #[arg(long)]
+    pub(crate) axes: Option<Axes>,
+    /// Take only the first N samples
+    #[arg(long, value_parser = at_least_one, value_name = "N")]
+    pub(crate) limit: Option<usize>,
+}
+
+impl DataArgs {
+    pub(crate) fn options(&self) -> SourceOptions {
+        SourceOptions { axes: self.axes.clone(), limit: self.limit }
+    }
+}
+
+#[derive(ClapArgs)]
+pub(crate) struct Learn {
+    #[command(flatten)]
+    pub(crate) data: DataArgs,
+    /// The model file to write (with --resume: the checkpoint, unless given)
+    #[arg(long, required_unless_present = "resume", value_name = "MODEL")]
+    pub(crate) out: Option<PathBuf>,
+    /// Go on from a checkpoint, with its settings; --passes may raise the number of passes
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) resume: Option<PathBuf>,
+    /// Data to evaluate on, after each pass or as --test-every says; not charged to the learning time
+    #[arg(long, value_name = "DATA")]
+    pub(crate) test: Vec<PathBuf>,
+    /// Evaluate on the test data every N samples
+    #[arg(long, value_parser = at_least_one, value_name = "N")]
+    pub(crate) test_every: Option<usize>,
+    /// Write a checkpoint to the model file every N samples, and at the end
+    #[arg(long, value_parser = at_least_one, value_name = "N")]
+    pub(crate) checkpoint_every: Option<usize>,
+    /// Write a log, one JSON object per line
+    #[arg(long, value_name = "RUN.jsonl")]
+    pub(crate) log: Option<PathBuf>,
+    /// Stop after so many seconds of learning, with a checkpoint
+    #[arg(long, value_parser = positive, value_name = "SECONDS")]
+    pub(crate) time_limit: Option<f64>,
+    /// Stop when the relative changes of codes and dictionary over a pass are both below this (the paper: 1e-3)
+    #[arg(long, value_parser = positive, value_name = "TOL")]
+    pub(crate) stop_tol: Option<f64>,
+    /// Print the result as one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) model: ModelArgs,
+}
+
+/// The settings that a model file records.
+#[derive(ClapArgs)]
+#[command(next_help_heading = "Model")]
+pub(crate) struct ModelArgs {
+    /// The method
+    #[arg(long, value_enum, default_value = "ocsc-paper")]
+    pub(crate) method: MethodArg,
+    /// Number of filters
+    #[arg(long, default_value_t = 100, value_parser = at_least_one, value_name = "K")]
+    pub(crate) filters: usize,
+    /// Filter size: 11 (on every axis), 11x11, 5x11x11
+    #[arg(long, default_value = "11")]
+    pub(crate) size: Size,
+    /// Weight of the l1 norm
+    #[arg(long, default_value_t = 1.0, value_parser = positive)]
+    pub(crate) beta: f64,
+    /// Instead of --beta: this fraction of the smallest beta with an all-zero code, for the first sample visited
+    #[arg(long, value_parser = positive, conflicts_with = "beta", value_name = "RATIO")]
+    pub(crate) beta_ratio: Option<f64>,
+    /// Passes over the data [default: 1]; 0 writes a model of the initial dictionary
+    #[arg(long, value_name = "N")]
+    pub(crate) passes: Option<usize>,
+    /// Samples coded between two updates of the dictionary
+    #[arg(long, default_value_t = 1, value_parser = at_least_one, value_name = "B")]
+    pub(crate) batch: usize,
+    /// Codes are this close to optimal: relative duality gap, or as --stop says
+    #[arg(long, default_value_t = 0.01, value_parser = positive)]
+    pub(crate) tol: f64,
+    /// What lies outside a sample
+    #[arg(long, value_enum, default_value = "circular")]
+    pub(crate) boundary: BoundaryArg,
+    /// Initial dictionary: random, patches (of the data), or a .npy file of shape (K, C, axes...) or (K, axes...)
+    #[arg(long, default_value = "random")]
+    pub(crate) init: String,
+    /// Seeds the initial dictionary and the visiting order
+    #[arg(long, default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// Precision
+    #[arg(long, value_enum, default_value = "f32")]
+    pub(crate) dtype: DtypeArg,
+    /// auto (gray,lcn,taper for image files, none for arrays), none, or steps of gray,lcn,taper
+    #[arg(long, default_value = "auto")]
+    pub(crate) preprocess: String,
+    #[command(flatten)]
+    pub(crate) tuning: Tuning,
+}
+
+/// The inner workings.
+#[derive(ClapArgs)]
+#[command(next_help_heading = "Inner workings of ocsc-paper")]
+pub(crate) struct Tuning {
+    /// The coder's stopping rule: duality gap, relative ADMM residuals, or the paper's relative change of Z
+    #[arg(long, value_enum, default_value = "gap")]
+    stop: StopArg,
+    /// The coder's iterations, at most
+    #[arg(long, default_value_t = CoderConfig::default().max_iters, value_parser = at_least_one, value_name = "N")]
+    max_iters: usize,
+    /// The coder's penalty [default: 50 beta / max|x|]
+    #[arg(long, value_parser = positive)]
+    rho: Option<f64>,
+    /// Keep the coder's penalty fixed instead of balancing its residuals
+    #[arg(long)]
+    fixed_rho: bool,
+    /// The coder's over-relaxation, from 1 (the paper's) up to 2
+    #[arg(long, default_value_t = CoderConfig::default().relaxation, value_parser = relaxation)]
+    relaxation: f64,
+    /// The update's penalty [default: 50 / max|x| of the first sample]
+    #[arg(long, value_parser = positive, value_name = "RHO")]
+    update_rho: Option<f64>,
+    /// The update's iterations, at most
+    #[arg(long, default_value_t = UpdateConfig::default().max_iters, value_parser = at_least_one, value_name = "N")]
+    update_iters: usize,
+    /// The update's tolerance on its relative residuals
+    #[arg(long, default_value_t = UpdateConfig::default().tol, value_parser = positive, value_name = "TOL")]
+    update_tol: f64,
+    /// Start the update's variables from zero at every sample, as the paper prints it
+    #[arg(long)]
+    update_reset: bool,
+}
+
+impl ModelArgs {
+    /// The settings, for data with so many spatial axes.
+    pub(crate) fn config(&self, rank: usize, preprocess: Preprocess) -> Result<Config> {
+        let tuning = &self.tuning;
+        let config = Config {
+            method: match self.method {
+                MethodArg::OcscPaper => Method::OcscPaper,
+            },
+            n_filters: self.filters,
+            filter_shape: self.size.axes(rank)?,
+            beta: self.beta,
+            passes: self.passes.unwrap_or(1),
+            batch_size: self.batch,
+            tol: self.tol,
+            boundary: match self.boundary {
+                BoundaryArg::Circular => Boundary::Circular,
+            },
+            seed: self.seed,
+            dtype: match self.dtype {
+                DtypeArg::F32 => Dtype::F32,
+                DtypeArg::F64 => Dtype::F64,
+            },
+            preprocess,
+            coder: CoderConfig {
+                rho: tuning.rho,
+                adaptive_rho: !tuning.fixed_rho,
+                relaxation: tuning.relaxation,
+                stop: match tuning.stop {
+                    StopArg::Gap => StopRule::Gap,
+                    StopArg::Residuals => StopRule::Residuals,
+                    StopArg::Change => StopRule::Change,
+                },
+                max_iters: tuning.max_iters,
+            },
+            update: UpdateConfig {
+                rho: tuning.update_rho,
+                max_iters: tuning.update_iters,
+                tol: tuning.update_tol,
+                reset: tuning.update_reset,
+            },
+        };
+        config.validate()?;
+        Ok(config)
+    }
+}
+
+#[derive(ClapArgs)]
+pub(crate) struct Code {
+    /// The model file
+    pub(crate) model: PathBuf,
+    #[command(flatten)]
+    pub(crate) data: DataArgs,
+    /// Folder for the codes; made if absent
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: PathBuf,
+    #[command(flatten)]
+    pub(crate) coding: Coding,
+}
+
+/// How new data are coded.
+#[derive(ClapArgs)]
+pub(crate) struct Coding {
+    /// Relative duality gap to reach [default: 0.01 for code, 0.003 for evaluate]
+    #[arg(long, value_parser = positive)]
+    pub(crate) tol: Option<f64>,
+    /// Weight of the l1 norm [default: the model's]
+    #[arg(long, value_parser = positive)]
+    pub(crate) beta: Option<f64>,
+    /// Iterations per sample, at most [default: the model's]
+    #[arg(long, value_parser = at_least_one, value_name = "N")]
+    pub(crate) max_iters: Option<usize>,
+    /// Precision [default: the model's]
+    #[arg(long, value_enum)]
+    pub(crate) dtype: Option<DtypeArg>,
+    /// Preprocessing [default: the model's]
+    #[arg(long)]
+    pub(crate) preprocess: Option<Preprocess>,
+    /// Print the result as one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(ClapArgs)]
+pub(crate) struct Reconstruct {
+    /// The model file
+    pub(crate) model: PathBuf,
+    /// Folder of codes, as written by `ocsc code`
+    pub(crate) codes: PathBuf,
+    /// Folder for the images; made if absent
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: PathBuf,
+    /// What to write: exact arrays, pictures stretched to their range, or both
+    #[arg(long, value_enum, default_value = "both")]
+    pub(crate) format: Format,
+}
+
+#[derive(ClapArgs)]
+pub(crate) struct Evaluate {
+    /// The model file
+    pub(crate) model: PathBuf,
+    #[command(flatten)]
+    pub(crate) data: DataArgs,
+    #[command(flatten)]
+    pub(crate) coding: Coding,
+}
+
+#[derive(ClapArgs)]
+pub(crate) struct Show {
+    /// The model file
+    pub(crate) model: PathBuf,
+    /// The picture to write
+    #[arg(long, value_name = "FILE.png")]
+    pub(crate) out: PathBuf,
+}
+
+#[derive(ClapArgs)]
+pub(crate) struct Info {
+    /// The model file
+    pub(crate) model: PathBuf,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    Npy,
+    Png,
+    Both,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum MethodArg {
+    OcscPaper,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum BoundaryArg {
+    Circular,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum DtypeArg {
+    F32,
+    F64,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum StopArg {
+    Gap,
+    Residuals,
+    Change,
+}
+
+/// A filter size as typed: one length for every axis, or one per axis.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Size(Vec<usize>);
+
+impl Size {
+    /// The lengths for data with so many spatial axes.
+    pub(crate) fn axes(&self, rank: usize) -> Result<Vec<usize>> {
+        match self.0[..] {
+            [length] => Ok(vec![length; rank]),
+            _ if self.0.len() == rank => Ok(self.0.clone()),
+            _ => bail!("--size: expected {rank} lengths, as the data have {rank} spatial axes, found {}", self.0.len()),
+        }
+    }
+}
+
+impl FromStr for Size {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let lengths: Result<Vec<usize>, _> = text.split('x').map(usize::from_str).collect();
+        let Ok(lengths) = lengths else { bail!("expected lengths such as 11, 11x11 or 5x11x11") };
+        ensure!(lengths.len() <= 3 && !lengths.contains(&0), "expected one to three lengths of at least 1");
+        Ok(Size(lengths))
+    }
+}
+
+fn positive(text: &str) -> Result<f64> {
+    match text.parse::<f64>() {
+        Ok(value) if value.is_finite() && value > 0.0 => Ok(value),
+        _ => bail!("expected a number above 0"),
+    }
+}
+
+fn relaxation(text: &str) -> Result<f64> {
+    match text.parse::<f64>() {
+        Ok(value) if (1.0..2.0).contains(&value) => Ok(value),
+        _ => bail!("expected a number from 1 up to, not including, 2"),
+    }
+}
+
+fn at_least_one(text: &str) -> Result<usize> {
+    match text.parse::<usize>() {
+        Ok(value) if value > 0 => Ok(value),
+        _ => bail!("expected a whole number of at least 1"),
+    }
+}

@@ -1,0 +1,123 @@
+//! The person in front of the program: progress bars on a terminal, plain lines elsewhere, errors, and Ctrl-C.
+
+use anyhow::Result;
+use indicatif::{ProgressBar, ProgressStyle};
+use std::io::{IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Without a terminal, progress is printed at most this often.
+const LINE_EVERY: Duration = Duration::from_secs(5);
+
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+
+/// Where messages go: stderr, or nowhere.
+pub(crate) struct Console {
+    quiet: bool,
+    terminal: bool,
+}
+
+impl Console {
+    pub(crate) fn new(quiet: bool) -> Self {
+        Console { quiet, terminal: std::io::stderr().is_terminal() }
+    }
+
+    /// A message for the person; not part of the result.
+    pub(crate) fn say(&self, message: impl AsRef<str>) {
+        if !self.quiet {
+            // A closed stderr is no reason to stop.
+            let _ = writeln!(std::io::stderr(), "{}", message.as_ref());
+        }
+    }
+
+    /// Why the program failed; printed even when quiet.
+    pub(crate) fn error(&self, error: &anyhow::Error) {
+        let _ = writeln!(std::io::stderr(), "error: {error:#}");
+    }
+
+    /// A result, on stdout.
+    pub(crate) fn result(&self, text: impl AsRef<str>) -> Result<()> {
+        writeln!(std::io::stdout(), "{}", text.as_ref())?;
+        Ok(())
+    }
+
+    /// A result of named values, aligned.
+    pub(crate) fn table(&self, rows: &[(String, String)]) -> Result<()> {
+        let width = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+        rows.iter().try_for_each(|(name, value)| self.result(format!("{name:width$}  {value}")))
+    }
+
+    /// Progress of `total` samples.
+    pub(crate) fn progress(&self, what: &'static str, total: usize, done: usize) -> Progress {
+        let bar = (self.terminal && !self.quiet).then(|| {
+            let bar = ProgressBar::new(total as u64).with_position(done as u64);
+            let style = "{prefix} {wide_bar:.cyan/dim} {pos}/{len}  {elapsed} left {eta}  {msg}";
+            bar.set_style(ProgressStyle::with_template(style).unwrap_or_else(|_| ProgressStyle::default_bar()));
+            bar.set_prefix(what);
+            bar.enable_steady_tick(Duration::from_millis(200));
+            bar
+        });
+        Progress { bar, plain: !self.terminal && !self.quiet, what, total, done, last: None }
+    }
+}
+
+/// One progress display.
+pub(crate) struct Progress {
+    bar: Option<ProgressBar>,
+    plain: bool,
+    what: &'static str,
+    total: usize,
+    done: usize,
+    last: Option<Instant>,
+}
+
+impl Progress {
+    /// So many more samples are done; `message` says how it goes.
+    pub(crate) fn advance(&mut self, samples: usize, message: &str) {
+        self.done += samples;
+        if let Some(bar) = &self.bar {
+            bar.set_message(message.to_owned());
+            bar.set_position(self.done as u64);
+        }
+        if self.plain && (self.done >= self.total || self.last.is_none_or(|last| last.elapsed() >= LINE_EVERY)) {
+            self.last = Some(Instant::now());
+            let _ = writeln!(std::io::stderr(), "{} {}/{}  {message}", self.what, self.done, self.total);
+        }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// From here on the first Ctrl-C only sets a flag, the second ends the program at once.
+pub(crate) fn catch_interrupts() -> Result<()> {
+    ctrlc::set_handler(|| {
+        if INTERRUPTED.swap(true, Ordering::SeqCst) {
+            std::process::exit(1);
+        }
+        let _ = writeln!(std::io::stderr(), "\ninterrupted: finishing the current sample (again to stop at once)");
+    })?;
+    Ok(())
+}
+
+/// Whether Ctrl-C was pressed.
+pub(crate) fn interrupted() -> bool {
+    INTERRUPTED.load(Ordering::SeqCst)
+}
+
+/// 1234567 bytes as `1.2 MB`.
+pub(crate) fn bytes(n: usize) -> String {
+    let mut value = n as f64;
+    for unit in ["B", "kB", "MB", "GB"] {
+        if value < 1000.0 {
+            return if unit == "B" { format!("{n} B") } else { format!("{value:.1} {unit}") };
+        }
+        value /= 1000.0;
+    }
+    format!("{value:.1} TB")
+}

@@ -1,0 +1,152 @@
+//! `ocsc demo`: the main job from end to end on built-in images, in under a minute.
+
+use crate::args::Demo;
+use crate::code::{extremes, make_folder};
+use crate::console::{self, Console, bytes};
+use crate::data::write::replace;
+use crate::leaves::dead_leaves;
+use crate::picture::{dictionary_mosaic, difference, image_gray};
+use crate::record::{objective_charts, peak_rss_bytes, read_records};
+use crate::report::{Report, Triplet, render};
+use crate::show::settings;
+use crate::watch::{Log, Watch};
+use anyhow::{Context, Result, ensure};
+use ocsc::learner::coder;
+use ocsc::metrics::{psnr, ssim};
+use ocsc::preprocess::Preprocess;
+use ocsc::train::{Ended, Evaluation, Outcome, Progress, Schedule, TEST_TOL, evaluate, train};
+use ocsc::{Config, Online, Sample, checkpoint};
+use std::io::Write;
+
+const TRAINING: u64 = 24;
+const HELD_OUT: u64 = 4;
+const SIDE: usize = 100;
+
+pub(crate) fn run(args: &Demo, console: &Console) -> Result<()> {
+    make_folder(&args.out)?;
+    let config = Config {
+        n_filters: args.filters,
+        passes: args.passes,
+        seed: args.seed,
+        preprocess: Preprocess::images(),
+        ..Config::default()
+    };
+    console.say(format!(
+        "making {} images of {SIDE}x{SIDE} (dead leaves), {HELD_OUT} of them held out",
+        TRAINING + HELD_OUT
+    ));
+    let images = |range: std::ops::Range<u64>| range.map(|i| image(args.seed, i, &config)).collect::<Result<Vec<_>>>();
+    let (samples, held_out) = (images(0..TRAINING)?, images(TRAINING..TRAINING + HELD_OUT)?);
+
+    let mut learner = Online::<f32>::new(config.clone(), 1)?;
+    let before = evaluate(&config, learner.dictionary(), &held_out, TEST_TOL)?;
+    console.say(format!("learning {} filters of 11x11 with the paper's algorithm, {} pass", args.filters, args.passes));
+    let log = args.out.join("run.jsonl");
+    let bar = console.progress("learning", args.passes * samples.len(), 0);
+    let mut watch = Watch::new(bar, Some(Log::open(&log, false)?), None);
+    let schedule = Schedule { test_every: Some(6), ..Schedule::default() };
+    console::catch_interrupts()?;
+    let outcome = train(&mut learner, &samples, Some(&held_out), &schedule, Progress::default(), &mut watch)?;
+    drop(watch);
+    let after = evaluate(&config, learner.dictionary(), &held_out, TEST_TOL)?;
+
+    checkpoint::save(&args.out.join("model.safetensors"), &learner, None)?;
+    let mosaic = dictionary_mosaic(learner.dictionary());
+    mosaic.save_png(&args.out.join("dictionary.png"))?;
+    let summary = summary(&before, &after, &outcome, samples.len());
+    let report = Report {
+        title: "A dictionary learned from dead leaves".to_owned(),
+        lead: format!(
+            "{} filters of 11x11, learned online from {} images by the algorithm of Wang, Yao, Kwok and Ni (2018), and tested on {} images it has never seen. Every number below comes from this run.",
+            args.filters,
+            outcome.progress.samples,
+            held_out.len()
+        ),
+        summary: summary.clone(),
+        settings: settings(&config)?,
+        dictionary_png: mosaic.png_bytes()?,
+        charts: objective_charts(&read_records(&log)?),
+        triplets: triplets(&config, &learner, &held_out, after.psnr_peak)?,
+        command: command(args),
+    };
+    let page = args.out.join("report.html");
+    let html = render(&report)?;
+    replace(&page, |file| Ok(file.write_all(html.as_bytes())?))?;
+    console.table(&summary)?;
+    console.result(format!("\nopen {}", page.display()))?;
+    ensure!(outcome.ended != Ended::Stopped, "interrupted: the report covers what was learned so far");
+    Ok(())
+}
+
+/// Built-in image `index`, preprocessed as photos are.
+fn image(seed: u64, index: u64, config: &Config) -> Result<Sample<f32>> {
+    // Seeds far apart, so that runs with neighbouring seeds share no images.
+    let sample = dead_leaves(seed.wrapping_mul(1_000_003).wrapping_add(index), SIDE, SIDE).context("no image")?;
+    let sample = config.preprocess.apply(sample)?;
+    Ok(Sample::new(sample.shape(), sample.data().iter().map(|v| *v as f32).collect())?)
+}
+
+fn summary(before: &Evaluation, after: &Evaluation, outcome: &Outcome, n_samples: usize) -> Vec<(String, String)> {
+    let coefficients = (SIDE * SIDE) as f64;
+    let mut rows = vec![
+        (
+            "learned from".to_owned(),
+            format!("{} of {n_samples} images in {:.1} s", outcome.progress.samples, outcome.progress.seconds),
+        ),
+        (
+            "held-out objective".to_owned(),
+            format!("{:.1} with the random start, {:.1} learned", before.objective, after.objective),
+        ),
+        (
+            "held-out PSNR".to_owned(),
+            format!(
+                "{:.2} dB with the random start, {:.2} dB learned (peak {:.2}: the images' range)",
+                before.psnr, after.psnr, after.psnr_peak
+            ),
+        ),
+        (
+            "non-zeros".to_owned(),
+            format!("{:.0} per image, {:.1} % of its pixels", after.nonzeros, 100.0 * after.nonzeros / coefficients),
+        ),
+        ("certified".to_owned(), format!("every code within {:.2} % of its optimum", 100.0 * after.gap)),
+    ];
+    if let Some(peak) = peak_rss_bytes() {
+        rows.push(("peak memory".to_owned(), bytes(peak as usize)));
+    }
+    rows
+}
+
+/// The held-out images beside their reconstructions and differences.
+fn triplets(config: &Config, learner: &Online<f32>, images: &[Sample<f32>], peak: f64) -> Result<Vec<Triplet>> {
+    let mut coder = coder(config, learner.dictionary(), TEST_TOL)?;
+    let mut triplets = Vec::new();
+    for (i, image) in images.iter().enumerate() {
+        let coded = coder.code(image, None)?;
+        let reconstruction = coded.code.reconstruct(learner.dictionary())?;
+        let (low, high) = extremes(image);
+        triplets.push(Triplet {
+            name: format!("Held-out image {}", i + 1),
+            original_png: image_gray(image, low, high).png_bytes()?,
+            reconstruction_png: image_gray(&reconstruction, low, high).png_bytes()?,
+            difference_png: difference(image, &reconstruction, high.max(-low) / 2.0)?.png_bytes()?,
+            caption: format!(
+                "PSNR {:.2} dB (peak {peak:.2}), SSIM {:.3}, {} non-zeros, gap {:.2} %",
+                psnr(image, &reconstruction, peak)?,
+                ssim(image, &reconstruction, peak)?,
+                coded.code.nonzeros(),
+                100.0 * coded.relative_gap()
+            ),
+        });
+    }
+    Ok(triplets)
+}
+
+fn command(args: &Demo) -> String {
+    format!(
+        "ocsc demo --filters {} --passes {} --seed {} --out {}",
+        args.filters,
+        args.passes,
+        args.seed,
+        args.out.display()
+    )
+}

@@ -1,0 +1,209 @@
+//! `ocsc learn`: learn a dictionary, or go on learning one.
+
+use crate::args::Learn;
+use crate::console::{self, Console, bytes};
+use crate::data::{Axes, Source, SourceOptions};
+use crate::model::{Prepared, preprocessing};
+use crate::watch::{Log, Watch};
+use anyhow::{Context, Result, bail, ensure};
+use ocsc::config::Dtype;
+use ocsc::learner::coder;
+use ocsc::statistics::Spectral;
+use ocsc::train::{Ended, Outcome, Progress, Schedule, train, visiting_order};
+use ocsc::{Config, Dictionary, Online, Real, Sample, Samples, Shape, checkpoint};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+pub(crate) fn run(args: &Learn, console: &Console) -> Result<()> {
+    let source = Source::open(&args.data.data, &args.data.options())?;
+    let options = SourceOptions { limit: None, ..args.data.options() };
+    let test = if args.test.is_empty() { None } else { Some(Source::open(&args.test, &options).context("--test")?) };
+    let dtype = match &args.resume {
+        Some(path) => checkpoint::load::<f32>(path)?.config.dtype,
+        None => args.model.config(source.rank(), Default::default())?.dtype,
+    };
+    match dtype {
+        Dtype::F32 => learn::<f32>(args, &source, test.as_ref(), console),
+        Dtype::F64 => learn::<f64>(args, &source, test.as_ref(), console),
+    }
+}
+
+fn learn<T: Real>(args: &Learn, source: &Source, test: Option<&Source>, console: &Console) -> Result<()> {
+    let (mut learner, progress) = match &args.resume {
+        Some(path) => resumed::<T>(path, args)?,
+        None => (started::<T>(args, source, console)?, Progress::default()),
+    };
+    let Some(out) = args.out.as_ref().or(args.resume.as_ref()) else { bail!("--out: expected a model file to write") };
+    ensure!(!out.is_dir(), "--out {}: expected a file to write, found a folder", out.display());
+    let config = learner.config().clone();
+    let samples = Prepared { source, preprocess: &config.preprocess };
+    let test = test.map(|source| Prepared { source, preprocess: &config.preprocess });
+    if config.passes > 0 {
+        check_sizes::<T>(source, &config, learner.dictionary(), console)?;
+    }
+
+    let log = args.log.as_ref().map(|path| Log::open(path, args.resume.is_some())).transpose()?;
+    let total = config.passes * source.len();
+    let bar = console.progress("learning", total, progress.samples);
+    let mut watch = Watch::new(bar, log, args.checkpoint_every.map(|every| (out.clone(), every)));
+    let schedule = Schedule {
+        stop_tol: args.stop_tol,
+        time_limit: args.time_limit.map(Duration::from_secs_f64),
+        test_every: args.test_every,
+    };
+    console::catch_interrupts()?;
+    let test = test.as_ref().map(|test| test as &dyn Samples<T>);
+    let outcome = train(&mut learner, &samples, test, &schedule, progress, &mut watch)?;
+    drop(watch);
+
+    let unfinished = matches!(outcome.ended, Ended::Stopped | Ended::TimeLimit);
+    let keep_state = unfinished || args.checkpoint_every.is_some();
+    checkpoint::save(out, &learner, keep_state.then_some(&outcome.progress))?;
+    report(args, &learner, &outcome, out, console)?;
+    if unfinished {
+        console.say(format!("to go on: ocsc learn {} --resume {}", quoted(&args.data.data), out.display()));
+    }
+    ensure!(
+        outcome.ended != Ended::Stopped,
+        "interrupted after {} samples; {} is a checkpoint",
+        outcome.progress.samples,
+        out.display()
+    );
+    Ok(())
+}
+
+/// A learner that goes on from a checkpoint.
+fn resumed<T: Real>(path: &Path, args: &Learn) -> Result<(Online<T>, Progress)> {
+    let mut saved = checkpoint::load::<T>(path)?;
+    if let Some(passes) = args.model.passes {
+        saved.config.passes = passes;
+    }
+    Ok(saved.resume()?)
+}
+
+/// A new learner.
+fn started<T: Real>(args: &Learn, source: &Source, console: &Console) -> Result<Online<T>> {
+    let mut config = args.model.config(source.rank(), preprocessing(&args.model.preprocess, source)?)?;
+    let samples = Prepared { source, preprocess: &config.preprocess.clone() };
+    let first = visiting_order(source.len(), config.seed, 0)[0];
+    let sample: Sample<T> = samples.get(first)?;
+    let shape = Shape::from_axes(sample.shape().channels, &config.filter_shape)?;
+    let rank = config.filter_shape.len();
+    let dictionary = match args.model.init.as_str() {
+        "random" => Dictionary::random(config.n_filters, shape, rank, config.seed)?,
+        "patches" => Dictionary::from_patches(config.n_filters, shape, rank, &samples, config.seed)?,
+        file => from_file(Path::new(file), rank, console)?,
+    };
+    if let Some(ratio) = args.model.beta_ratio {
+        let beta_max = coder(&config, &dictionary, config.tol)?.beta_max(&sample)?;
+        ensure!(beta_max > 0.0, "{}: a sample of zeros; --beta-ratio needs another", samples.source.name(first));
+        config.beta = ratio * beta_max;
+        console.say(format!("beta {} = {ratio} of {beta_max} for {}", config.beta, samples.source.name(first)));
+    }
+    Ok(Online::with_dictionary(config, dictionary)?)
+}
+
+/// A dictionary from an array (K, C, axes...) or (K, axes...); filters of norm above 1 are scaled to 1.
+fn from_file<T: Real>(path: &Path, rank: usize, console: &Console) -> Result<Dictionary<T>> {
+    let axes = |channels: &str| -> Result<SourceOptions> {
+        let axes: Axes = format!("N{channels}{}", &"DHW"[3 - rank..]).parse()?;
+        Ok(SourceOptions { axes: Some(axes), limit: None })
+    };
+    let paths = [path.to_owned()];
+    let source = Source::open(&paths, &axes("")?).or_else(|_| Source::open(&paths, &axes("C")?)).with_context(|| {
+        format!("--init: expected random, patches, or an array (filters, {rank} axes) or (filters, channels, {rank} axes)")
+    })?;
+    let first: Sample<f64> = source.get(0)?;
+    let (mut data, mut largest) = (Vec::new(), 0.0_f64);
+    for k in 0..source.len() {
+        let filter: Sample<f64> = source.get(k)?;
+        let norm = filter.data().iter().map(|v| v * v).sum::<f64>().sqrt();
+        largest = largest.max(norm);
+        data.extend(filter.data().iter().map(|v| T::of(v / norm.max(1.0))));
+    }
+    if largest > 1.0 + 1e-4 {
+        console.say(format!("{}: filters of norm above 1 (largest {largest:.3}) scaled to 1", path.display()));
+    }
+    Ok(Dictionary::new(source.len(), first.shape(), rank, data)?)
+}
+
+/// The statistics of `ocsc-paper` hold one sample size, and much memory: say so before, not after an hour.
+fn check_sizes<T: Real>(source: &Source, config: &Config, dictionary: &Dictionary<T>, console: &Console) -> Result<()> {
+    let samples = Prepared { source, preprocess: &config.preprocess };
+    let first: Sample<T> = samples.get(0)?;
+    dictionary.check_sample_shape(first.shape()).with_context(|| source.name(0))?;
+    let expected = source.size(0)?;
+    for i in 1..source.len() {
+        let [[_, h, w], [_, h0, w0]] = [source.size(i)?, expected];
+        ensure!(
+            source.size(i)? == expected,
+            "{}: expected {h0}x{w0} as {} has, found {h}x{w}: the statistics of `ocsc-paper` hold one sample size. \
+             Resize or crop the images to one size, or use a method that takes any (`ocsc`, once \
+             `ocsc learn --help` lists it)",
+            source.name(i),
+            source.name(0)
+        );
+    }
+    let need = Spectral::<T>::bytes(config.n_filters, first.shape());
+    console.say(format!(
+        "{} samples of {}, {} filters of {}: the statistics take {}",
+        source.len(),
+        first.shape(),
+        config.n_filters,
+        dictionary.shape(),
+        bytes(need)
+    ));
+    if let Some(free) = available_memory().filter(|free| need > *free) {
+        bail!("the statistics need {}, {} are free: use fewer filters or smaller samples", bytes(need), bytes(free));
+    }
+    Ok(())
+}
+
+/// What the system could give, where it says.
+fn available_memory() -> Option<usize> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    Some(1024 * line.trim().strip_suffix("kB")?.trim().parse::<usize>().ok()?)
+}
+
+fn report<T: Real>(args: &Learn, learner: &Online<T>, outcome: &Outcome, out: &Path, console: &Console) -> Result<()> {
+    let (progress, config) = (&outcome.progress, learner.config());
+    let ended = match outcome.ended {
+        Ended::Finished => "all passes made",
+        Ended::Converged => "converged",
+        Ended::TimeLimit => "time limit",
+        Ended::Stopped => "interrupted",
+    };
+    if args.json {
+        let result = serde_json::json!({
+            "model": out, "ended": ended, "samples": progress.samples, "steps": progress.step, "passes": progress.pass,
+            "seconds": progress.seconds, "cpu_seconds": progress.cpu_seconds, "beta": config.beta, "test": outcome.test,
+            "peak_rss_bytes": crate::record::peak_rss_bytes(),
+        });
+        return console.result(result.to_string());
+    }
+    let mut rows = vec![
+        ("model".to_owned(), out.display().to_string()),
+        ("ended".to_owned(), ended.to_owned()),
+        ("samples".to_owned(), format!("{} in {} passes", progress.samples, progress.pass)),
+        (
+            "learning time".to_owned(),
+            format!("{:.2} s ({:.2} s of processors)", progress.seconds, progress.cpu_seconds),
+        ),
+    ];
+    if let Some(test) = &outcome.test {
+        rows.extend(crate::evaluate::rows(test));
+    }
+    if let Some(peak) = crate::record::peak_rss_bytes() {
+        rows.push(("peak memory".to_owned(), bytes(peak as usize)));
+    }
+    console.table(&rows)
+}
+
+fn quoted(paths: &[PathBuf]) -> String {
+    let quote = |path: &PathBuf| {
+        let text = path.display().to_string();
+        if text.contains(char::is_whitespace) { format!("'{text}'") } else { text }
+    };
+    paths.iter().map(quote).collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,63 @@
+//! What every command that uses a model shares: samples preprocessed as the model wants them, and its settings
+//! adapted to the call.
+
+use crate::args::{Coding, DtypeArg};
+use crate::data::Source;
+use anyhow::{Result, bail};
+use ocsc::config::{Dtype, StopRule};
+use ocsc::preprocess::Preprocess;
+use ocsc::{Config, Real, Sample, Samples};
+
+/// A source whose samples are preprocessed when they are read.
+pub(crate) struct Prepared<'a> {
+    pub(crate) source: &'a Source,
+    pub(crate) preprocess: &'a Preprocess,
+}
+
+impl<T: Real> Samples<T> for Prepared<'_> {
+    fn len(&self) -> usize {
+        self.source.len()
+    }
+
+    fn get(&self, index: usize) -> ocsc::Result<Sample<T>> {
+        // In f64 up to here: contrast normalisation divides by small numbers.
+        let sample: Sample<f64> = self.source.get(index)?;
+        let sample = self.preprocess.apply(sample)?;
+        Sample::new(sample.shape(), sample.data().iter().map(|v| T::of(*v)).collect())
+    }
+
+    fn name(&self, index: usize) -> String {
+        self.source.name(index)
+    }
+}
+
+/// `auto` depends on where the samples come from.
+pub(crate) fn preprocessing(text: &str, source: &Source) -> Result<Preprocess> {
+    if text != "auto" {
+        return Ok(text.parse()?);
+    }
+    match source.is_images() {
+        Some(true) => Ok(Preprocess::images()),
+        Some(false) => Ok(Preprocess::default()),
+        None => bail!("images and arrays in one call: say what to do with them, e.g. --preprocess gray,lcn,taper"),
+    }
+}
+
+/// The model's settings with what the call changes; codes are certified by their gap whatever rule learning used.
+pub(crate) fn coding_config(config: &Config, coding: &Coding, default_tol: f64) -> Config {
+    let mut config = config.clone();
+    config.tol = coding.tol.unwrap_or(default_tol);
+    config.beta = coding.beta.unwrap_or(config.beta);
+    config.coder.stop = StopRule::Gap;
+    config.coder.max_iters = coding.max_iters.unwrap_or(config.coder.max_iters);
+    if let Some(preprocess) = &coding.preprocess {
+        config.preprocess = preprocess.clone();
+    }
+    if let Some(dtype) = coding.dtype {
+        config.dtype = match dtype {
+            DtypeArg::F32 => Dtype::F32,
+            DtypeArg::F64 => Dtype::F64,
+        };
+    }
+    config
+}

@@ -1,0 +1,63 @@
+//! `ocsc show` and `ocsc info`: look at a model file.
+
+use crate::args::{Info, Show};
+use crate::console::Console;
+use crate::picture::dictionary_mosaic;
+use anyhow::Result;
+use ocsc::{Config, checkpoint};
+
+pub(crate) fn show(args: &Show, console: &Console) -> Result<()> {
+    let saved = checkpoint::load::<f64>(&args.model)?;
+    dictionary_mosaic(&saved.dictionary).save_png(&args.out)?;
+    console.say(format!(
+        "{}: {} filters in ascending order of variance",
+        args.out.display(),
+        saved.dictionary.n_filters()
+    ));
+    Ok(())
+}
+
+pub(crate) fn info(args: &Info, console: &Console) -> Result<()> {
+    let saved = checkpoint::load::<f64>(&args.model)?;
+    let norms = saved.dictionary.norms();
+    let largest = norms.iter().copied().fold(0.0, f64::max);
+    if args.json {
+        let (shape, rank) = (saved.dictionary.shape(), saved.dictionary.rank());
+        let result = serde_json::json!({
+            "n_filters": saved.dictionary.n_filters(), "channels": shape.channels, "filter_shape": shape.axes(rank),
+            "largest_norm": largest, "checkpoint": saved.progress, "config": saved.config,
+        });
+        return console.result(serde_json::to_string_pretty(&result)?);
+    }
+    let mut rows = vec![("file".to_owned(), args.model.display().to_string())];
+    rows.extend(settings(&saved.config)?);
+    rows.push(("largest norm".to_owned(), format!("{largest}")));
+    let progress = match saved.progress {
+        Some(p) => format!(
+            "yes: {} samples, {} whole passes, {:.1} s; go on with `ocsc learn DATA --resume`",
+            p.samples, p.pass, p.seconds
+        ),
+        None => "no".to_owned(),
+    };
+    rows.push(("checkpoint".to_owned(), progress));
+    console.table(&rows)
+}
+
+/// The settings as rows of a table, nested ones with dots.
+pub(crate) fn settings(config: &Config) -> Result<Vec<(String, String)>> {
+    fn flatten(prefix: &str, value: &serde_json::Value, rows: &mut Vec<(String, String)>) {
+        match value {
+            serde_json::Value::Object(fields) => fields.iter().for_each(|(name, value)| {
+                let name = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
+                flatten(&name, value, rows);
+            }),
+            serde_json::Value::String(text) => rows.push((prefix.to_owned(), text.clone())),
+            serde_json::Value::Null => rows.push((prefix.to_owned(), "from the data".to_owned())),
+            serde_json::Value::Array(items) if items.is_empty() => rows.push((prefix.to_owned(), "none".to_owned())),
+            other => rows.push((prefix.to_owned(), other.to_string())),
+        }
+    }
+    let mut rows = Vec::new();
+    flatten("", &serde_json::to_value(config)?, &mut rows);
+    Ok(rows)
+}

@@ -1,0 +1,132 @@
+//! The observer of a run: progress display, run log, checkpoints, Ctrl-C.
+
+use crate::console::{Progress as Bar, interrupted};
+use crate::record::{Event, Record, peak_rss_bytes};
+use ocsc::learner::Step;
+use ocsc::observe::{Moment, Observer};
+use ocsc::train::{Evaluation, Outcome};
+use ocsc::{Error, Real, Result, checkpoint};
+use std::fs::File;
+use std::io::Write;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+/// Watches `ocsc learn` and `ocsc demo`.
+pub(crate) struct Watch {
+    pub(crate) bar: Bar,
+    pub(crate) log: Option<Log>,
+    /// Write a checkpoint here every so many samples.
+    pub(crate) checkpoints: Option<(PathBuf, usize)>,
+    /// Sums over the current pass: objective, gap, non-zeros, samples.
+    pub(crate) pass: PassSums,
+    pub(crate) test: Option<Evaluation>,
+}
+
+/// Means over the current pass, for the `pass` line of the log.
+#[derive(Default)]
+pub(crate) struct PassSums {
+    objective: f64,
+    nonzeros: f64,
+    gap: f64,
+    samples: usize,
+}
+
+impl Watch {
+    pub(crate) fn new(bar: Bar, log: Option<Log>, checkpoints: Option<(PathBuf, usize)>) -> Self {
+        Watch { bar, log, checkpoints, pass: PassSums::default(), test: None }
+    }
+
+    fn write(&mut self, record: &Record) -> Result<()> {
+        self.log.as_mut().map_or(Ok(()), |log| log.write(record))
+    }
+}
+
+impl<T: Real> Observer<T> for Watch {
+    fn step(&mut self, run: &Moment<'_, T>, step: &Step<T>) -> Result<ControlFlow<()>> {
+        let n = step.coded.len();
+        self.pass.objective += step.objective() * n as f64;
+        self.pass.nonzeros += step.nonzeros() * n as f64;
+        self.pass.gap = self.pass.gap.max(step.gap());
+        self.pass.samples += n;
+        self.test = run.test.cloned().or(self.test.take());
+        let mut record = record(Event::Step, run);
+        record.objective = Some(step.objective());
+        record.gap = Some(step.gap());
+        record.nonzeros = Some(step.nonzeros());
+        record.dictionary_change = Some(step.dictionary_change);
+        self.write(&record)?;
+        let test = self.test.as_ref().map_or(String::new(), |t| format!("  test {:.1}", t.objective));
+        self.bar.advance(n, &format!("objective {:.1}  gap {:.2} %{test}", step.objective(), 100.0 * step.gap()));
+        if let Some((path, every)) = &self.checkpoints {
+            let samples = run.progress.samples;
+            if samples / every > (samples - n) / every {
+                checkpoint::save(path, run.learner, Some(run.progress))?;
+            }
+        }
+        Ok(if interrupted() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+    }
+
+    fn pass(&mut self, run: &Moment<'_, T>) -> Result<ControlFlow<()>> {
+        self.test = run.test.cloned().or(self.test.take());
+        let sums = std::mem::take(&mut self.pass);
+        let mut record = record(Event::Pass, run);
+        if sums.samples > 0 {
+            record.objective = Some(sums.objective / sums.samples as f64);
+            record.nonzeros = Some(sums.nonzeros / sums.samples as f64);
+            record.gap = Some(sums.gap);
+        }
+        self.write(&record)?;
+        Ok(if interrupted() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+    }
+
+    fn end(&mut self, run: &Moment<'_, T>, _outcome: &Outcome) -> Result<()> {
+        self.write(&record(Event::End, run))
+    }
+}
+
+fn record<T: Real>(event: Event, run: &Moment<'_, T>) -> Record {
+    Record {
+        event,
+        // A step belongs to the pass it is in, the other events to the last finished one; both count from 1.
+        pass: (run.progress.pass + usize::from(event == Event::Step)) as u64,
+        step: run.progress.step as u64,
+        samples: run.progress.samples as u64,
+        seconds: run.progress.seconds,
+        cpu_seconds: run.progress.cpu_seconds,
+        objective: None,
+        gap: None,
+        nonzeros: None,
+        dictionary_change: None,
+        test_objective: run.test.map(|t| t.objective),
+        test_psnr: run.test.map(|t| t.psnr),
+        psnr_peak: run.test.map(|t| t.psnr_peak),
+        peak_rss_bytes: peak_rss_bytes(),
+    }
+}
+
+/// The run log, a line at a time.
+pub(crate) struct Log {
+    path: PathBuf,
+    file: File,
+}
+
+impl Log {
+    /// A new log, or, for a resumed run, one that goes on after its last whole line.
+    pub(crate) fn open(path: &Path, resumed: bool) -> Result<Self> {
+        let io = |e| Error::io(path, e);
+        if !resumed || !path.exists() {
+            return Ok(Log { path: path.to_owned(), file: File::create(path).map_err(io)? });
+        }
+        let text = std::fs::read(path).map_err(io)?;
+        let whole = text.iter().rposition(|b| *b == b'\n').map_or(0, |end| end + 1);
+        let file = File::options().append(true).open(path).map_err(io)?;
+        file.set_len(whole as u64).map_err(io)?;
+        Ok(Log { path: path.to_owned(), file })
+    }
+
+    fn write(&mut self, record: &Record) -> Result<()> {
+        let line = serde_json::to_string(record).map_err(|e| Error::io(&self.path, e.into()))?;
+        // One write per line, so that a kill cannot leave half of one behind a whole one.
+        self.file.write_all(format!("{line}\n").as_bytes()).map_err(|e| Error::io(&self.path, e))
+    }
+}
