@@ -3,7 +3,6 @@
 use crate::args::Demo;
 use crate::code::{extremes, make_folder};
 use crate::console::{self, Console, bytes};
-use crate::data::write::replace;
 use crate::leaves::dead_leaves;
 use crate::picture::{dictionary_mosaic, difference, image_gray};
 use crate::record::{objective_charts, peak_rss_bytes, read_records};
@@ -11,12 +10,12 @@ use crate::report::{Report, Triplet, render};
 use crate::show::settings;
 use crate::watch::{Log, Watch};
 use anyhow::{Context, Result, ensure};
+use ocsc::checkpoint::replace_file;
 use ocsc::learner::coder;
 use ocsc::metrics::{psnr, ssim};
 use ocsc::preprocess::Preprocess;
 use ocsc::train::{Ended, Evaluation, Outcome, Progress, Schedule, TEST_TOL, evaluate, train};
 use ocsc::{Config, Online, Sample, checkpoint};
-use std::io::Write;
 
 const TRAINING: u64 = 24;
 const HELD_OUT: u64 = 4;
@@ -71,7 +70,7 @@ pub(crate) fn run(args: &Demo, console: &Console) -> Result<()> {
     };
     let page = args.out.join("report.html");
     let html = render(&report)?;
-    replace(&page, |file| Ok(file.write_all(html.as_bytes())?))?;
+    replace_file(&page, |file| std::fs::write(file, html)).with_context(|| page.display().to_string())?;
     console.table(&summary)?;
     console.result(format!("\nopen {}", page.display()))?;
     ensure!(outcome.ended != Ended::Stopped, "interrupted: the report covers what was learned so far");

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, ensure};
 use image::codecs::png::{CompressionType, FilterType as PngFilter, PngEncoder};
 use image::{DynamicImage, Rgba, RgbaImage, imageops};
 use ocsc::{Dictionary, Real, Sample, Shape};
-use std::io::{Cursor, Write};
+use std::io::Cursor;
 use std::path::Path;
 
 /// The side a mosaic aims at, in pixels: sharp on dense screens, small as a file.
@@ -58,18 +58,8 @@ impl Picture {
     /// Writes a PNG file, first under a temporary name beside it, so that a reader never sees half a picture.
     pub(crate) fn save_png(&self, path: &Path) -> Result<()> {
         let bytes = self.png_bytes()?;
-        let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let write = || -> std::io::Result<()> {
-            let mut builder = tempfile::Builder::new();
-            // A temporary file is private by default; what takes its place should be as readable as any other.
-            #[cfg(unix)]
-            builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-            let mut file = builder.tempfile_in(folder)?;
-            file.write_all(&bytes)?;
-            file.persist(path)?;
-            Ok(())
-        };
-        write().with_context(|| format!("cannot write {}", path.display()))
+        let written = ocsc::checkpoint::replace_file(path, |file| std::fs::write(file, bytes));
+        written.with_context(|| format!("cannot write {}", path.display()))
     }
 }
 

@@ -129,12 +129,28 @@ pub fn save<T: Real>(path: &Path, learner: &Online<T>, progress: Option<&Progres
             tensors.push((format!("{STATE}{name}"), Flat { data, shape: vec![data.len()] }));
         }
     }
+    let written = replace_file(path, |temporary| {
+        safetensors::serialize_to_file(tensors, Some(metadata), temporary).map_err(std::io::Error::other)
+    });
+    written.map_err(|e| Error::io(path, e))
+}
+
+/// Writes a file so that others see the old content or the new, whatever happens in between: `fill` is given an empty
+/// temporary sibling, which is then flushed to disk and renamed to `path`.
+pub fn replace_file<E: From<std::io::Error>>(
+    path: &Path,
+    fill: impl FnOnce(&Path) -> std::result::Result<(), E>,
+) -> std::result::Result<(), E> {
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let temporary = tempfile::NamedTempFile::new_in(folder).map_err(|e| Error::io(path, e))?;
-    safetensors::serialize_to_file(tensors, Some(metadata), temporary.path())
-        .map_err(|e| Error::io(path, std::io::Error::other(e)))?;
-    temporary.as_file().sync_all().map_err(|e| Error::io(path, e))?;
-    temporary.persist(path).map_err(|e| Error::io(path, e.error))?;
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".ocsc-");
+    // Temporary files are private by default; results are to be as readable as the user's umask allows.
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    let temporary = builder.tempfile_in(folder)?;
+    fill(temporary.path())?;
+    temporary.as_file().sync_all()?;
+    temporary.persist(path).map_err(|e| e.error)?;
     Ok(())
 }
 

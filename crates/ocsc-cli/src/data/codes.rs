@@ -14,7 +14,9 @@ use super::axes::show_shape;
 use super::npz::{self, Npz};
 use super::{npy, write};
 use anyhow::{Context, Result, anyhow, ensure};
+use ocsc::checkpoint::replace_file;
 use ocsc::{Atom, Code, Real};
+use std::fs::File;
 use std::path::Path;
 
 /// Writes a code whose samples have `rank` spatial axes, replacing the file as a whole.
@@ -50,7 +52,7 @@ fn write_checked<T: Real>(path: &Path, code: &Code<T>, rank: usize, extra: &[(&s
         ("shape", npy::encode("<i8", &[rank + 1], &dense)),
     ];
     arrays.extend(extra.iter().map(|(name, number)| (*name, npy::encode("<f8", &[], &number.to_le_bytes()))));
-    write::replace(path, |file| npz::write(file, &arrays))
+    replace_file(path, |file| npz::write(&mut File::create(file)?, &arrays))
 }
 
 /// Reads a code and the number of its spatial axes.

@@ -6,10 +6,9 @@
 use super::npy;
 use ::image::codecs::png::PngEncoder;
 use ::image::{ExtendedColorType, ImageEncoder};
-use anyhow::{Context, Result, anyhow, bail, ensure};
+use anyhow::{Result, anyhow, bail, ensure};
+use ocsc::checkpoint::replace_file;
 use ocsc::{Real, Sample};
-use std::fs::File;
-use std::io::Write;
 use std::path::Path;
 
 /// Writes the values as they are, with axes (H, W), or as many spatial axes as `rank` says; several channels come
@@ -24,7 +23,7 @@ pub(crate) fn write_npy<T: Real>(path: &Path, sample: &Sample<T>, rank: usize) -
         let mut data = Vec::with_capacity(size_of_val(sample.data()));
         sample.data().iter().for_each(|v| v.write_le(&mut data));
         let bytes = npy::encode(descr::<T>(), &axes, &data);
-        replace(path, |file| Ok(file.write_all(&bytes)?))
+        replace_file(path, |file| Ok(std::fs::write(file, bytes)?))
     } else {
         Err(anyhow!("a sample of {shape} has more than {rank} spatial axes"))
     };
@@ -33,7 +32,7 @@ pub(crate) fn write_npy<T: Real>(path: &Path, sample: &Sample<T>, rank: usize) -
 
 /// Writes an 8-bit gray or colour picture: `lo` and below is black, `hi` and above is white.
 pub(crate) fn write_png<T: Real>(path: &Path, sample: &Sample<T>, lo: f64, hi: f64) -> Result<()> {
-    let written = encode_png(sample, lo, hi).and_then(|png| replace(path, |file| Ok(file.write_all(&png)?)));
+    let written = encode_png(sample, lo, hi).and_then(|png| replace_file(path, |file| Ok(std::fs::write(file, png)?)));
     written.map_err(|e| anyhow!("{}: {e:#}", path.display()))
 }
 
@@ -54,20 +53,6 @@ fn encode_png<T: Real>(sample: &Sample<T>, lo: f64, hi: f64) -> Result<Vec<u8>> 
     let (width, height) = (u32::try_from(shape.width)?, u32::try_from(shape.height)?);
     PngEncoder::new(&mut png).write_image(&pixels, width, height, color)?;
     Ok(png)
-}
-
-/// Fills a temporary file beside `path`, then renames it to `path`.
-pub(crate) fn replace(path: &Path, fill: impl FnOnce(&mut File) -> Result<()>) -> Result<()> {
-    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".ocsc-");
-    // Temporary files are private by default; results are to be as readable as the user's umask allows.
-    #[cfg(unix)]
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    let mut file = builder.tempfile_in(folder).context("cannot be written")?;
-    fill(file.as_file_mut())?;
-    file.persist(path).context("cannot be written")?;
-    Ok(())
 }
 
 /// Numpy's name of the scalar type.
