@@ -1,1 +1,74 @@
-fn main() {}
+//! `cargo xtask test`: the one command that checks everything, here and in continuous integration.
+
+use anyhow::{Context, Result, bail};
+use std::path::Path;
+use std::process::{Command, ExitCode};
+use std::time::Instant;
+
+const USAGE: &str = "usage: cargo xtask test    format, lint, document and test the whole workspace";
+
+#[expect(clippy::print_stderr, reason = "a program for developers")]
+fn main() -> ExitCode {
+    let task = std::env::args().nth(1);
+    let done = match task.as_deref() {
+        Some("test") => test(),
+        _ => {
+            eprintln!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Everything a change must pass, the quick checks first.
+fn test() -> Result<()> {
+    let mut skipped = Vec::new();
+    step("formatting", cargo(&["fmt", "--all", "--check"]))?;
+    step("clippy", cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
+    let mut doc = cargo(&["doc", "--workspace", "--no-deps", "--document-private-items"]);
+    step("rustdoc", doc.env("RUSTDOCFLAGS", "-D warnings"))?;
+    if !data().exists() {
+        skipped.push("tests on real data: ../shared/data is absent (set OCSC_DATA to a folder like it)");
+    }
+    step("unit and integration tests", cargo(&["test", "--workspace"]))?;
+    say("\nall checks passed");
+    for what in skipped {
+        say(&format!("skipped: {what}"));
+    }
+    Ok(())
+}
+
+/// The real data, beside the workspace unless the environment says otherwise.
+fn data() -> std::path::PathBuf {
+    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data");
+    std::env::var_os("OCSC_DATA").map_or(beside, Into::into)
+}
+
+fn cargo(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO"));
+    command.args(arguments).current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(".."));
+    command
+}
+
+fn step(name: &str, command: impl std::borrow::BorrowMut<Command>) -> Result<()> {
+    let mut command = command;
+    say(&format!("\n== {name}"));
+    let clock = Instant::now();
+    let status = command.borrow_mut().status().with_context(|| format!("{name}: cannot be started"))?;
+    if !status.success() {
+        bail!("{name} failed");
+    }
+    say(&format!("== {name}: {:.0} s", clock.elapsed().as_secs_f64()));
+    Ok(())
+}
+
+#[expect(clippy::print_stdout, reason = "a program for developers")]
+fn say(text: &str) {
+    println!("{text}");
+}

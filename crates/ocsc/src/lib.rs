@@ -1,4 +1,52 @@
 //! Online convolutional sparse coding.
+//!
+//! # The problem
+//!
+//! Learn K small filters from a stream of samples, and represent each sample as a sum of the filters convolved with
+//! sparse maps:
+//!
+//! ```text
+//! min over D, {Z_i}   (1/N) sum_i  1/2 || x_i - sum_k D_k * Z_ik ||^2 + beta ||Z_i||_1     with ||D_k||_2 <= 1
+//! ```
+//!
+//! following Wang, Yao, Kwok, Ni, "Scalable Online Convolutional Sparse Coding", IEEE TIP 27(10), 2018.
+//!
+//! # The data flow
+//!
+//! ```text
+//! Samples -> preprocess -> coder -> Code -> statistics (absorb) -> update -> Dictionary -> coder ...
+//! train -> observer (progress, log)         train -> checkpoint -> resume
+//! ```
+//!
+//! A method is a [`coder`], an [`update`] with its [`statistics`], and a schedule, so it is one row of this table:
+//!
+//! | method | coder | statistics and update | schedule | cost of one pass / memory |
+//! |---|---|---|---|---|
+//! | [`Method::OcscPaper`] | [`coder::Admm`] | [`statistics::Spectral`], [`update::Ocsc`] | [`Online`] | N K^2 P + N K P log P / K^2 P |
+//!
+//! Read [`learner`], [`coder::Admm`], [`statistics::Spectral`], [`update::Ocsc`] and [`train`] in this order, beside the
+//! paper; [`notation`] maps its symbols to ours and says where we differ from the print.
+//!
+//! # Example
+//!
+//! ```
+//! use ocsc::{Config, Online, Sample, Shape};
+//!
+//! // Gray images of 16x16: anything finite will do.
+//! let image = |phase: f64| {
+//!     let data = (0..256).map(|i| (phase + (i % 16) as f64).sin() + (phase * (i / 16) as f64).cos()).collect();
+//!     Sample::new(Shape::image(16, 16), data)
+//! };
+//! let config = Config { n_filters: 4, filter_shape: vec![5, 5], beta: 0.5, ..Config::default() };
+//! let mut learner = Online::<f64>::new(config, 1)?;
+//! for t in 0..3 {
+//!     let step = learner.partial_fit(&image(t as f64)?)?;
+//!     assert!(step.gap() <= 0.01); // every code is certified
+//! }
+//! assert!(learner.dictionary().norms().iter().all(|norm| *norm <= 1.0));
+//! # Ok::<(), ocsc::Error>(())
+//! ```
+
 pub mod checkpoint;
 mod code;
 pub mod coder;
@@ -10,6 +58,8 @@ mod fourier;
 pub mod learner;
 mod method;
 pub mod metrics;
+#[doc = include_str!("../NOTATION.md")]
+pub mod notation {}
 pub mod observe;
 pub mod preprocess;
 mod real;

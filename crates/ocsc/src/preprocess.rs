@@ -2,7 +2,7 @@
 //!
 //! These are the three steps by which the paper's authors prepared their images, in this order:
 //!
-//! - [`gray`]: g = 0.2989 R + 0.5870 G + 0.1140 B;
+//! - [`gray`]: g = 0.2989 R + 0.5870 G + 0.1140 B, with MATLAB's unrounded weights;
 //! - [`local_contrast_normalise`]: (g - local mean) / max(local standard deviation, its median), then zero mean;
 //! - [`edge_taper`]: blends the border with a circularly blurred copy, so that the circle on which filters wrap around
 //!   has no seam.
@@ -18,12 +18,10 @@ use window::{Border, gaussian, local_mean};
 
 pub(crate) mod window;
 
-/// The luminance weights in the four digits that MATLAB's documentation of `rgb2gray` prints; their sum is 0.9999.
-///
-/// MATLAB itself computes with 0.298936, 0.587043, 0.114021 (the first row of the inverse of its YIQ matrix, sum 1).
-/// Contrast normalisation cancels a common factor and leaves 5e-5 between the two on the authors' images; with
-/// MATLAB's digits their arrays come out to 5e-7.
-const LUMINANCE: [f64; 3] = [0.2989, 0.5870, 0.1140];
+/// The luminance weights that MATLAB's `rgb2gray` computes with: the first row of the inverse of its YIQ matrix, which
+/// its documentation rounds to 0.2989, 0.5870, 0.1140. With them the authors' arrays come out to 5e-7, with the rounded
+/// ones to 5e-5.
+const LUMINANCE: [f64; 3] = [0.298_936_021_293_776, 0.587_043_074_451_121, 0.114_020_904_255_103];
 
 /// One step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -145,7 +143,7 @@ impl fmt::Display for Preprocess {
     }
 }
 
-/// Gray values g = 0.2989 R + 0.5870 G + 0.1140 B, unrounded.
+/// Gray values g = 0.2989 R + 0.5870 G + 0.1140 B with unrounded weights, and themselves unrounded.
 ///
 /// Three channels become one; a sample of one channel passes unchanged; any other number is refused, since the library
 /// cannot know which of two or four channels is an opacity (readers drop it). Values are expected in \[0, 1\] but not

@@ -44,8 +44,7 @@ fn sample(shape: Shape, data: Vec<f64>) -> Sample<f64> {
     Sample::new(shape, data).unwrap()
 }
 
-/// The authors' gray values were weighted with more than the four documented digits, hence 1e-4: the difference is
-/// 4.8e-5 at most. The taper, which no such choice enters, agrees to rounding.
+/// The chain agrees to 4.8e-7 in f64; in f32 the rounding of the samples remains.
 #[test]
 fn chain_reproduces_the_authors_arrays() {
     fn check<T: Real>(data: &Path) {
@@ -58,7 +57,8 @@ fn chain_reproduces_the_authors_arrays() {
                 .collect();
             assert_eq!(found.len(), count);
             let error = worst(found, images(&data.join(format!("{set}_lcne.npy"))));
-            assert!(error <= 1e-4, "{set} in {}: {error:e}", T::NAME);
+            let tolerance = 1e-6 + 8.0 * T::EPSILON;
+            assert!(error <= tolerance, "{set} in {}: {error:e}", T::NAME);
         }
     }
     let Some(data) = common::data_dir() else { return };
@@ -74,7 +74,7 @@ fn normalisation_reproduces_the_authors_arrays() {
         .map(|photo| local_contrast_normalise(&gray(photo).unwrap()).unwrap())
         .collect();
     let error = worst(found, images(&data.join("fruit/train_lcn_no_taper.npy")));
-    assert!(error <= 1e-4, "{error:e}");
+    assert!(error <= 1e-6, "{error:e}");
 }
 
 #[test]
@@ -126,7 +126,9 @@ fn gray_takes_one_or_three_channels() {
     let colours = sample(Shape { channels: 3, ..Shape::image(1, 2) }, vec![1.0, 0.0, 0.0, 1.0, 0.0, 0.5]);
     let found = gray(&colours).unwrap();
     assert_eq!(found.shape(), Shape::image(1, 2));
-    assert_eq!(found.data(), [0.2989, 0.5870 + 0.5 * 0.1140]);
+    assert!(max_difference(&found, &sample(Shape::image(1, 2), vec![0.2989, 0.5870 + 0.5 * 0.1140])) < 1e-4);
+    let white = sample(Shape { channels: 3, ..Shape::image(1, 1) }, vec![1.0; 3]);
+    assert!((gray(&white).unwrap().data()[0] - 1.0).abs() < 1e-14);
 }
 
 /// A flat image with one corner of texture: the median deviation is zero, the result is still finite and of size 1.
