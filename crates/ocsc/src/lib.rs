@@ -47,6 +47,11 @@
 //! # Ok::<(), ocsc::Error>(())
 //! ```
 
+/// The README's examples are tests too.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
+
 pub mod checkpoint;
 mod code;
 pub mod coder;

@@ -5,6 +5,7 @@ use super::prox::{LANES, Sums, clip, prox, soft};
 use crate::convolve::{Canvas, Taps};
 use crate::fourier::{Fourier, Scratch};
 use crate::metrics::Objective;
+use crate::simd::{Kernel, dispatch};
 use crate::{Atom, Code, Dictionary, Error, Real, Result, Sample, Shape};
 use num_complex::Complex;
 use rayon::prelude::*;
@@ -335,9 +336,7 @@ impl<T: Real> Group<T> {
 
     /// q <- D_k^T g, where g_f holds the spectrum of g over P.
     fn correlate(&mut self, fourier: &Fourier<T>, d: &[Complex<T>], g_f: &[Complex<T>]) {
-        for ((q, d), g) in self.q_f.iter_mut().zip(d).zip(g_f) {
-            *q = d.conj() * g;
-        }
+        dispatch(ConjugateProduct { out: &mut self.q_f, a: d, b: g_f });
         let pixels = fourier.n_pixels();
         fourier.inverse_unscaled(&mut self.q_f, fourier.shape(), &mut self.q[..pixels], &mut self.scratch);
     }
@@ -347,6 +346,25 @@ impl<T: Real> Group<T> {
         fourier.forward(&self.q[..fourier.n_pixels()], &mut self.q_f, &mut self.scratch);
         for ((sum, q), d) in self.sum_f.iter_mut().zip(&self.q_f).zip(d) {
             *sum += d * q;
+        }
+    }
+}
+
+/// out <- conj(a) b.
+struct ConjugateProduct<'a, T> {
+    out: &'a mut [Complex<T>],
+    a: &'a [Complex<T>],
+    b: &'a [Complex<T>],
+}
+
+impl<T: Real> Kernel for ConjugateProduct<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<const FMA: bool>(self) {
+        for ((out, a), b) in self.out.iter_mut().zip(self.a).zip(self.b) {
+            out.re = a.re.fused::<FMA>(b.re, a.im * b.im);
+            out.im = a.re.fused::<FMA>(b.im, -(a.im * b.re));
         }
     }
 }
