@@ -34,7 +34,7 @@ fn learn<T: Real>(args: &Learn, source: &Source, test: Option<&Source>, console:
         None => (started::<T>(args, source, console)?, Progress::default()),
     };
     let Some(out) = args.out.as_ref().or(args.resume.as_ref()) else { bail!("--out: expected a model file to write") };
-    ensure!(!out.is_dir(), "--out {}: expected a file to write, found a folder", out.display());
+    checkpoint::check_writable(out).context("--out")?;
     let config = learner.config().clone();
     let samples = Prepared { source, preprocess: &config.preprocess };
     let test = test.map(|source| Prepared { source, preprocess: &config.preprocess });
@@ -43,7 +43,7 @@ fn learn<T: Real>(args: &Learn, source: &Source, test: Option<&Source>, console:
     }
 
     let log = args.log.as_ref().map(|path| Log::open(path, args.resume.is_some())).transpose()?;
-    let total = config.passes * source.len();
+    let total = config.passes.saturating_mul(source.len());
     let bar = console.progress("learning", total, progress.samples);
     let mut watch = Watch::new(bar, log, args.checkpoint_every.map(|every| (out.clone(), every)));
     let schedule = Schedule {

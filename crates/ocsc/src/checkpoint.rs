@@ -141,17 +141,38 @@ pub fn replace_file<E: From<std::io::Error>>(
     path: &Path,
     fill: impl FnOnce(&Path) -> std::result::Result<(), E>,
 ) -> std::result::Result<(), E> {
+    let temporary = temporary_sibling(path)?;
+    fill(temporary.path())?;
+    temporary.as_file().sync_all()?;
+    temporary.persist(path).map_err(|e| e.error)?;
+    Ok(())
+}
+
+/// That [`replace_file`] could write here now: to be asked before hours of work, not after.
+pub fn check_writable(path: &Path) -> Result<()> {
+    temporary_sibling(path).map(drop).map_err(|e| Error::io(path, e))
+}
+
+/// An empty file beside `path` under a name of its own, gone when dropped.
+fn temporary_sibling(path: &Path) -> std::io::Result<tempfile::NamedTempFile> {
+    use std::io::{Error, ErrorKind};
+    let refuse = |kind, why: String| Err(Error::new(kind, format!("cannot be written: {why}")));
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    // A rename would put a file in the place of a device.
+    if path.exists() && !path.is_file() {
+        let found = if path.is_dir() { "a folder" } else { "a device or a pipe" };
+        return refuse(ErrorKind::InvalidInput, format!("expected a file, found {found}"));
+    }
+    if !folder.exists() {
+        return refuse(ErrorKind::NotFound, format!("the folder {} does not exist", folder.display()));
+    }
     let mut builder = tempfile::Builder::new();
     builder.prefix(".ocsc-");
     // Temporary files are private by default; results are to be as readable as the user's umask allows.
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    let temporary = builder.tempfile_in(folder)?;
-    fill(temporary.path())?;
-    temporary.as_file().sync_all()?;
-    temporary.persist(path).map_err(|e| e.error)?;
-    Ok(())
+    // The kind says why; the name of the temporary file would only confuse.
+    builder.tempfile_in(folder).or_else(|e| refuse(e.kind(), e.kind().to_string()))
 }
 
 /// Reads a model file, converting its numbers to `T`; only a checkpoint of the same scalar can be resumed.
