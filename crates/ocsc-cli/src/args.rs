@@ -109,8 +109,11 @@ pub(crate) struct Learn {
     #[arg(long, required_unless_present = "resume", value_name = "MODEL")]
     pub(crate) out: Option<PathBuf>,
     /// Go on from a checkpoint, with its settings; --passes may raise the number of passes
-    #[arg(long, value_name = "MODEL")]
+    #[arg(long, value_name = "MODEL", conflicts_with_all = ["method", "filters", "size", "beta", "beta_ratio", "batch", "tol", "boundary", "init", "seed", "dtype", "preprocess", "Tuning"])]
     pub(crate) resume: Option<PathBuf>,
+    /// Passes over the data [default: 1]; 0 writes a model of the initial dictionary
+    #[arg(long, value_name = "N")]
+    pub(crate) passes: Option<usize>,
     /// Data to evaluate on, after each pass or as --test-every says; not charged to the learning time
     #[arg(long, value_name = "DATA")]
     pub(crate) test: Vec<PathBuf>,
@@ -155,9 +158,6 @@ pub(crate) struct ModelArgs {
     /// Instead of --beta: this fraction of the smallest beta with an all-zero code, for the first sample visited
     #[arg(long, value_parser = positive, conflicts_with = "beta", value_name = "RATIO")]
     pub(crate) beta_ratio: Option<f64>,
-    /// Passes over the data [default: 1]; 0 writes a model of the initial dictionary
-    #[arg(long, value_name = "N")]
-    pub(crate) passes: Option<usize>,
     /// Samples coded between two updates of the dictionary
     #[arg(long, default_value_t = 1, value_parser = at_least_one, value_name = "B")]
     pub(crate) batch: usize,
@@ -217,7 +217,7 @@ pub(crate) struct Tuning {
 }
 
 impl ModelArgs {
-    /// The settings, for data with so many spatial axes.
+    /// The settings, for data with so many spatial axes and one pass.
     pub(crate) fn config(&self, rank: usize, preprocess: Preprocess) -> Result<Config> {
         let tuning = &self.tuning;
         let config = Config {
@@ -227,7 +227,7 @@ impl ModelArgs {
             n_filters: self.filters,
             filter_shape: self.size.axes(rank)?,
             beta: self.beta,
-            passes: self.passes.unwrap_or(1),
+            passes: 1,
             batch_size: self.batch,
             tol: self.tol,
             boundary: match self.boundary {

@@ -50,8 +50,10 @@ fn run(args: Args, console: &Console) -> anyhow::Result<()> {
         Command::Show(show) => show::show(&show, console),
         Command::Info(info) => show::info(&info, console),
         Command::Completions { shell } => {
-            clap_complete::generate(shell, &mut Args::command(), "ocsc", &mut std::io::stdout());
-            Ok(())
+            // Through memory: the generator panics where writing fails.
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Args::command(), "ocsc", &mut script);
+            console.result(String::from_utf8_lossy(&script).trim_end())
         }
     }
 }
