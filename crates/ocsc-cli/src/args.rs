@@ -32,6 +32,7 @@ pub(crate) struct Args {
 #[derive(Subcommand)]
 pub(crate) enum Command {
     /// Learn from built-in images, evaluate on held-out ones, write a report with pictures
+    #[command(after_help = "Example:\n  ocsc demo --out report/")]
     Demo(Demo),
     /// Learn a dictionary
     #[command(
@@ -55,6 +56,7 @@ pub(crate) enum Command {
     #[command(after_help = "Example:\n  ocsc show model.safetensors --out dictionary.png")]
     Show(Show),
     /// Say what is in a model file
+    #[command(after_help = "Examples:\n  ocsc info model.safetensors\n  ocsc info model.safetensors --json")]
     Info(Info),
     /// Print a completion script for a shell
     #[command(after_help = "Example:\n  ocsc completions bash > /etc/bash_completion.d/ocsc")]

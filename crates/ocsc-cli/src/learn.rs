@@ -120,9 +120,13 @@ fn started<T: Real>(args: &Learn, source: &Source, console: &Console) -> Result<
     let sample: Sample<T> = samples.get(first)?;
     let shape = Shape::from_axes(sample.shape().channels, &config.filter_shape)?;
     let rank = config.filter_shape.len();
+    let (name, channels) = (source.name(first), sample.shape().channels);
+    ensure!(
+        channels == 1,
+        "{name}: expected 1 channel, found {channels}: `ocsc-paper` learns from gray samples, see --preprocess gray"
+    );
     if !is_file(&args.model.init) {
         let fits = sample.shape().spatial().iter().zip(shape.spatial()).all(|(s, f)| *s >= f);
-        let name = source.name(first);
         ensure!(fits, "{name}: expected at least the filters' size {shape} (--size), found {}", sample.shape());
         let need = config.n_filters.saturating_mul(shape.len()).saturating_mul(size_of::<T>());
         ensure_memory("the filters", need)?;
@@ -134,9 +138,9 @@ fn started<T: Real>(args: &Learn, source: &Source, console: &Console) -> Result<
     };
     if let Some(ratio) = args.model.beta_ratio {
         let beta_max = coder(&config, &dictionary, config.tol)?.beta_max(&sample)?;
-        ensure!(beta_max > 0.0, "{}: a sample of zeros; --beta-ratio needs another", samples.source.name(first));
+        ensure!(beta_max > 0.0, "{name}: a sample of zeros; --beta-ratio needs another");
         config.beta = ratio * beta_max;
-        console.say(format!("beta {} = {ratio} of {beta_max} for {}", config.beta, samples.source.name(first)));
+        console.say(format!("beta {} = {ratio} of {beta_max} for {name}", config.beta));
     }
     Ok(Online::with_dictionary(config, dictionary)?)
 }
