@@ -88,6 +88,16 @@ fn a_time_limit_is_no_failure() {
 }
 
 #[test]
+fn other_data_cannot_go_on_in_the_middle_of_a_pass() {
+    let bench = Bench::with_data(4);
+    bench.learn("train.npy --time-limit 1e-9 --out m.safetensors").ok();
+    let before = bench.read("m.safetensors");
+    let ran = bench.run("learn test.npy --resume m.safetensors");
+    ran.refused(1, &["data set", "expected the 4 samples", "found 2"]);
+    assert!(before == bench.read("m.safetensors"));
+}
+
+#[test]
 fn a_failure_in_the_middle_keeps_what_was_learned() {
     let bench = Bench::with_data(50);
     let good = bench.read("train.npy");
