@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub(crate) fn run(args: &Learn, console: &Console) -> Result<()> {
+    spare_inputs(args)?;
     checkpoint::check_writable(out(args)?).context("--out")?;
     let source = Source::open(&args.data.data, &args.data.options())?;
     let options = SourceOptions { limit: None, ..args.data.options() };
@@ -92,6 +93,19 @@ fn rescued<T: Real>(error: Error, learner: &Online<T>, last: Option<Progress>, o
 /// The model file to write.
 fn out(args: &Learn) -> Result<&Path> {
     args.out.as_deref().or(args.resume.as_deref()).context("--out: expected a model file to write")
+}
+
+/// That neither model nor log would be written over the data, or over each other.
+fn spare_inputs(args: &Learn) -> Result<()> {
+    let place = |path: &Path| std::fs::canonicalize(path).ok();
+    let (out, log) = (Some(out(args)?), args.log.as_deref());
+    let inputs = || args.data.data.iter().chain(&args.test).map(PathBuf::as_path);
+    for (option, path) in [("--out", out), ("--log", log)].into_iter().filter_map(|(o, p)| Some((o, p?))) {
+        let taken = inputs().any(|input| place(input).is_some_and(|i| i.is_file() && Some(i) == place(path)));
+        ensure!(!taken, "{option} {}: expected a new file, found one of the data", path.display());
+    }
+    ensure!(out != log, "--log {}: expected another file than the model's", log.unwrap_or(Path::new("")).display());
+    Ok(())
 }
 
 /// A learner that goes on from a checkpoint.
@@ -248,7 +262,10 @@ fn report<T: Real>(args: &Learn, learner: &Online<T>, outcome: &Outcome, out: &P
     let mut rows = vec![
         ("model".to_owned(), out.display().to_string()),
         ("ended".to_owned(), ended.to_owned()),
-        ("samples".to_owned(), format!("{} in {} passes", progress.samples, progress.pass)),
+        (
+            "samples".to_owned(),
+            format!("{} in {} {}", progress.samples, progress.pass, if progress.pass == 1 { "pass" } else { "passes" }),
+        ),
         (
             "learning time".to_owned(),
             format!("{:.2} s ({:.2} s of processors)", progress.seconds, progress.cpu_seconds),

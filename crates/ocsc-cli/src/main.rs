@@ -39,7 +39,7 @@ fn main() -> ExitCode {
 
 fn run(args: Args, console: &Console) -> anyhow::Result<()> {
     if let Some(threads) = args.threads {
-        rayon::ThreadPoolBuilder::new().num_threads(threads.get()).build_global()?;
+        rayon::ThreadPoolBuilder::new().num_threads(threads).build_global()?;
     }
     match args.command {
         Command::Demo(demo) => demo::run(&demo, console),

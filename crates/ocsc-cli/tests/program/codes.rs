@@ -69,6 +69,8 @@ fn a_code_that_misses_its_tolerance_is_kept_and_named() {
     let ran = bench.run("code m.safetensors test.npy --max-iters 1 --tol 1e-9 --out codes").ok();
     assert!(ran.stderr.contains("2 of 2 codes did not reach"), "{}", ran.stderr);
     assert!(code(&bench.path("codes/test-0000.npz")).gap > 1e-9);
+    let ran = bench.run("evaluate m.safetensors test.npy --max-iters 1 --tol 1e-9").ok();
+    assert!(ran.stderr.contains("1e-9 asked for") && ran.stderr.contains("--max-iters"), "{}", ran.stderr);
 }
 
 #[test]

@@ -18,6 +18,19 @@ fn a_model_that_cannot_be_written_is_refused_before_learning() {
 }
 
 #[test]
+fn inputs_are_never_written_over() {
+    let bench = Bench::with_data(2);
+    let [train, test] = ["train.npy", "test.npy"].map(|name| bench.read(name));
+    bench.learn("train.npy --out train.npy").refused(1, &["--out train.npy", "one of the data"]);
+    bench.learn("train.npy --out ./train.npy").refused(1, &["--out ./train.npy", "one of the data"]);
+    bench.learn("train.npy --test test.npy --out test.npy").refused(1, &["--out test.npy", "one of the data"]);
+    bench.learn("train.npy --log train.npy --out m").refused(1, &["--log train.npy", "one of the data"]);
+    bench.learn("train.npy --log m --out m").refused(1, &["--log m", "another file"]);
+    assert!(train == bench.read("train.npy") && test == bench.read("test.npy") && !bench.path("m").exists());
+    bench.run("show m --out d.jpg").refused(1, &["d.jpg", ".png"]);
+}
+
+#[test]
 fn an_unwritable_folder() {
     use std::os::unix::fs::PermissionsExt;
     let bench = Bench::with_model();

@@ -27,7 +27,7 @@ fn results_on_stdout_and_messages_on_stderr() {
     let bench = Bench::with_data(4);
     let call = "train.npy --test test.npy --beta 0.1 --out m.safetensors";
     let ran = bench.learn(call).ok();
-    for part in ["m.safetensors", "all passes made", "4 in 1 passes", "objective", "PSNR", "peak"] {
+    for part in ["m.safetensors", "all passes made", "4 in 1 pass\n", "objective", "PSNR", "peak"] {
         assert!(ran.stdout.contains(part), "{}", ran.stdout);
     }
     assert!(ran.stderr.contains("learning 4/4") && !ran.stdout.contains("learning 4/4"), "{}", ran.stderr);

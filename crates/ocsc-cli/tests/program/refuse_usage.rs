@@ -41,7 +41,9 @@ fn options_out_of_range() {
         ("--axes=HHW", "twice"),
         ("--seed=-1", "--seed"),
         ("--passes=-1", "--passes"),
-        ("--threads=0", "--threads"),
+        ("--threads=0", "from 1 to 1024"),
+        ("--threads=100000", "from 1 to 1024"),
+        ("--test-every=2", "--test <DATA>"),
         ("--wat", "--wat"),
     ] {
         let name = option.split('=').next().unwrap();
