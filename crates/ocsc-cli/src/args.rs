@@ -1,14 +1,15 @@
 //! The command line: every command, option, default and help text.
 
+mod value;
+
 use crate::data::{Axes, SourceOptions};
-use anyhow::{Result, bail, ensure};
+use anyhow::Result;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use ocsc::config::{Boundary, CoderConfig, Dtype, StopRule, UpdateConfig};
 use ocsc::preprocess::Preprocess;
 use ocsc::{Config, Method};
-use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::str::FromStr;
+use value::{Size, at_least_one, positive, relaxation, threads};
 
 /// Online convolutional sparse coding: learn small filters from a stream of images, and represent new images as sums of
 /// those filters convolved with sparse maps, each with a proven bound on how far it is from optimal.
@@ -22,8 +23,8 @@ pub(crate) struct Args {
     #[command(subcommand)]
     pub(crate) command: Command,
     /// Threads to compute with [default: all cores]
-    #[arg(long, global = true, value_name = "N")]
-    pub(crate) threads: Option<NonZeroUsize>,
+    #[arg(long, global = true, value_parser = threads, value_name = "N")]
+    pub(crate) threads: Option<usize>,
     /// Print no progress and no messages but errors
     #[arg(long, short, global = true)]
     pub(crate) quiet: bool,
@@ -32,6 +33,7 @@ pub(crate) struct Args {
 #[derive(Subcommand)]
 pub(crate) enum Command {
     /// Learn from built-in images, evaluate on held-out ones, write a report with pictures
+    #[command(after_help = "Example:\n  ocsc demo --out report/")]
     Demo(Demo),
     /// Learn a dictionary
     #[command(
@@ -55,6 +57,7 @@ pub(crate) enum Command {
     #[command(after_help = "Example:\n  ocsc show model.safetensors --out dictionary.png")]
     Show(Show),
     /// Say what is in a model file
+    #[command(after_help = "Examples:\n  ocsc info model.safetensors\n  ocsc info model.safetensors --json")]
     Info(Info),
     /// Print a completion script for a shell
     #[command(after_help = "Example:\n  ocsc completions bash > /etc/bash_completion.d/ocsc")]
@@ -109,13 +112,16 @@ pub(crate) struct Learn {
     #[arg(long, required_unless_present = "resume", value_name = "MODEL")]
     pub(crate) out: Option<PathBuf>,
     /// Go on from a checkpoint, with its settings; --passes may raise the number of passes
-    #[arg(long, value_name = "MODEL")]
+    #[arg(long, value_name = "MODEL", conflicts_with_all = ["method", "filters", "size", "beta", "beta_ratio", "batch", "tol", "boundary", "init", "seed", "dtype", "preprocess", "Tuning"])]
     pub(crate) resume: Option<PathBuf>,
+    /// Passes over the data [default: 1]; 0 writes a model of the initial dictionary
+    #[arg(long, value_name = "N")]
+    pub(crate) passes: Option<usize>,
     /// Data to evaluate on, after each pass or as --test-every says; not charged to the learning time
     #[arg(long, value_name = "DATA")]
     pub(crate) test: Vec<PathBuf>,
     /// Evaluate on the test data every N samples
-    #[arg(long, value_parser = at_least_one, value_name = "N")]
+    #[arg(long, requires = "test", value_parser = at_least_one, value_name = "N")]
     pub(crate) test_every: Option<usize>,
     /// Write a checkpoint to the model file every N samples, and at the end
     #[arg(long, value_parser = at_least_one, value_name = "N")]
@@ -155,9 +161,6 @@ pub(crate) struct ModelArgs {
     /// Instead of --beta: this fraction of the smallest beta with an all-zero code, for the first sample visited
     #[arg(long, value_parser = positive, conflicts_with = "beta", value_name = "RATIO")]
     pub(crate) beta_ratio: Option<f64>,
-    /// Passes over the data [default: 1]; 0 writes a model of the initial dictionary
-    #[arg(long, value_name = "N")]
-    pub(crate) passes: Option<usize>,
     /// Samples coded between two updates of the dictionary
     #[arg(long, default_value_t = 1, value_parser = at_least_one, value_name = "B")]
     pub(crate) batch: usize,
@@ -217,7 +220,7 @@ pub(crate) struct Tuning {
 }
 
 impl ModelArgs {
-    /// The settings, for data with so many spatial axes.
+    /// The settings, for data with so many spatial axes and one pass.
     pub(crate) fn config(&self, rank: usize, preprocess: Preprocess) -> Result<Config> {
         let tuning = &self.tuning;
         let config = Config {
@@ -227,7 +230,7 @@ impl ModelArgs {
             n_filters: self.filters,
             filter_shape: self.size.axes(rank)?,
             beta: self.beta,
-            passes: self.passes.unwrap_or(1),
+            passes: 1,
             batch_size: self.batch,
             tol: self.tol,
             boundary: match self.boundary {
@@ -368,51 +371,4 @@ enum StopArg {
     Gap,
     Residuals,
     Change,
-}
-
-/// A filter size as typed: one length for every axis, or one per axis.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Size(Vec<usize>);
-
-impl Size {
-    /// The lengths for data with so many spatial axes.
-    pub(crate) fn axes(&self, rank: usize) -> Result<Vec<usize>> {
-        match self.0[..] {
-            [length] => Ok(vec![length; rank]),
-            _ if self.0.len() == rank => Ok(self.0.clone()),
-            _ => bail!("--size: expected {rank} lengths, as the data have {rank} spatial axes, found {}", self.0.len()),
-        }
-    }
-}
-
-impl FromStr for Size {
-    type Err = anyhow::Error;
-
-    fn from_str(text: &str) -> Result<Self> {
-        let lengths: Result<Vec<usize>, _> = text.split('x').map(usize::from_str).collect();
-        let Ok(lengths) = lengths else { bail!("expected lengths such as 11, 11x11 or 5x11x11") };
-        ensure!(lengths.len() <= 3 && !lengths.contains(&0), "expected one to three lengths of at least 1");
-        Ok(Size(lengths))
-    }
-}
-
-fn positive(text: &str) -> Result<f64> {
-    match text.parse::<f64>() {
-        Ok(value) if value.is_finite() && value > 0.0 => Ok(value),
-        _ => bail!("expected a number above 0"),
-    }
-}
-
-fn relaxation(text: &str) -> Result<f64> {
-    match text.parse::<f64>() {
-        Ok(value) if (1.0..2.0).contains(&value) => Ok(value),
-        _ => bail!("expected a number from 1 up to, not including, 2"),
-    }
-}
-
-fn at_least_one(text: &str) -> Result<usize> {
-    match text.parse::<usize>() {
-        Ok(value) if value > 0 => Ok(value),
-        _ => bail!("expected a whole number of at least 1"),
-    }
 }

@@ -34,7 +34,7 @@ fn code<T: Real>(args: &Code, console: &Console) -> Result<()> {
     let (mut objective, mut gap, mut nonzeros, mut unconverged) = (0.0, 0.0_f64, 0, 0);
     for i in 0..source.len() {
         ensure!(!console::interrupted(), "interrupted after {i} of {} samples; their codes are kept", source.len());
-        let sample: Sample<T> = samples.get(i).with_context(|| source.name(i))?;
+        let sample: Sample<T> = samples.get(i)?;
         let coded = coder.code(&sample, None).with_context(|| source.name(i))?;
         let extra = [("objective", coded.total()), ("gap", coded.relative_gap()), ("beta", config.beta)];
         let path = args.out.join(format!("{}.npz", source.file_stem(i)));
@@ -87,7 +87,11 @@ pub(crate) fn reconstruct(args: &Reconstruct, console: &Console) -> Result<()> {
             write::write_npy(&args.out.join(stem).with_added_extension("npy"), &sample, rank)?;
         }
         if args.format != Format::Npy {
-            let (low, high) = extremes(&sample);
+            // A constant, as an empty code gives, is drawn in the middle of the gray values.
+            let (low, high) = match extremes(&sample) {
+                (low, high) if low < high => (low, high),
+                (value, _) => (value - 1.0, value + 1.0),
+            };
             write::write_png(&args.out.join(stem).with_added_extension("png"), &sample, low, high)?;
         }
         bar.advance(1, "");

@@ -1,6 +1,6 @@
 //! The person in front of the program: progress bars on a terminal, plain lines elsewhere, errors, and Ctrl-C.
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -37,8 +37,13 @@ impl Console {
 
     /// A result, on stdout.
     pub(crate) fn result(&self, text: impl AsRef<str>) -> Result<()> {
-        writeln!(std::io::stdout(), "{}", text.as_ref())?;
-        Ok(())
+        let mut stdout = std::io::stdout();
+        let written = writeln!(stdout, "{}", text.as_ref()).and_then(|()| stdout.flush());
+        match written {
+            // Whoever read, such as `head`, has enough.
+            Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+            other => other.context("stdout: cannot be written"),
+        }
     }
 
     /// A result of named values, aligned.

@@ -41,8 +41,8 @@ pub(crate) fn run(args: &Demo, console: &Console) -> Result<()> {
     let before = evaluate(&config, learner.dictionary(), &held_out, TEST_TOL)?;
     console.say(format!("learning {} filters of 11x11 with the paper's algorithm, {} pass", args.filters, args.passes));
     let log = args.out.join("run.jsonl");
-    let bar = console.progress("learning", args.passes * samples.len(), 0);
-    let mut watch = Watch::new(bar, Some(Log::open(&log, false)?), None);
+    let bar = console.progress("learning", args.passes.saturating_mul(samples.len()), 0);
+    let mut watch = Watch::new(bar, Some(Log::open(&log, None)?), None);
     let schedule = Schedule { test_every: Some(6), ..Schedule::default() };
     console::catch_interrupts()?;
     let outcome = train(&mut learner, &samples, Some(&held_out), &schedule, Progress::default(), &mut watch)?;

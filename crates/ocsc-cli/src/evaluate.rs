@@ -15,6 +15,12 @@ pub(crate) fn run(args: &Evaluate, console: &Console) -> Result<()> {
         Dtype::F32 => evaluated::<f32>(args)?,
         Dtype::F64 => evaluated::<f64>(args)?,
     };
+    let (gap, tol) = (evaluation.gap, args.coding.tol.unwrap_or(TEST_TOL));
+    if gap > tol {
+        console.say(format!(
+            "the worst gap is {gap:.2e}, not the {tol:.0e} asked for; raise --max-iters, or use --dtype f64"
+        ));
+    }
     if args.coding.json {
         return console.result(serde_json::to_string(&evaluation)?);
     }

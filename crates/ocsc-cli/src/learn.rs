@@ -5,7 +5,7 @@ use crate::console::{self, Console, bytes};
 use crate::data::{Axes, Source, SourceOptions};
 use crate::model::{Prepared, preprocessing};
 use crate::watch::{Log, Watch};
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Error, Result, bail, ensure};
 use ocsc::config::Dtype;
 use ocsc::learner::coder;
 use ocsc::statistics::Spectral;
@@ -15,6 +15,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub(crate) fn run(args: &Learn, console: &Console) -> Result<()> {
+    spare_inputs(args)?;
+    checkpoint::check_writable(out(args)?).context("--out")?;
     let source = Source::open(&args.data.data, &args.data.options())?;
     let options = SourceOptions { limit: None, ..args.data.options() };
     let test = if args.test.is_empty() { None } else { Some(Source::open(&args.test, &options).context("--test")?) };
@@ -33,28 +35,34 @@ fn learn<T: Real>(args: &Learn, source: &Source, test: Option<&Source>, console:
         Some(path) => resumed::<T>(path, args)?,
         None => (started::<T>(args, source, console)?, Progress::default()),
     };
-    let Some(out) = args.out.as_ref().or(args.resume.as_ref()) else { bail!("--out: expected a model file to write") };
-    ensure!(!out.is_dir(), "--out {}: expected a file to write, found a folder", out.display());
+    let out = out(args)?;
     let config = learner.config().clone();
     let samples = Prepared { source, preprocess: &config.preprocess };
     let test = test.map(|source| Prepared { source, preprocess: &config.preprocess });
     if config.passes > 0 {
         check_sizes::<T>(source, &config, learner.dictionary(), console)?;
+        test.as_ref().map_or(Ok(()), |test| check_test(test, learner.dictionary()))?;
     }
 
-    let log = args.log.as_ref().map(|path| Log::open(path, args.resume.is_some())).transpose()?;
-    let total = config.passes * source.len();
+    let log = args.log.as_ref().map(|path| Log::open(path, args.resume.as_ref().map(|_| &progress))).transpose()?;
+    let total = config.passes.saturating_mul(source.len());
     let bar = console.progress("learning", total, progress.samples);
-    let mut watch = Watch::new(bar, log, args.checkpoint_every.map(|every| (out.clone(), every)));
+    let mut watch = Watch::new(bar, log, args.checkpoint_every.map(|every| (out.to_owned(), every)));
     let schedule = Schedule {
         stop_tol: args.stop_tol,
-        time_limit: args.time_limit.map(Duration::from_secs_f64),
+        // A limit beyond what a duration holds is no limit.
+        time_limit: args.time_limit.and_then(|limit| Duration::try_from_secs_f64(limit).ok()),
         test_every: args.test_every,
     };
     console::catch_interrupts()?;
     let test = test.as_ref().map(|test| test as &dyn Samples<T>);
-    let outcome = train(&mut learner, &samples, test, &schedule, progress, &mut watch)?;
+    let trained = train(&mut learner, &samples, test, &schedule, progress, &mut watch);
+    let last = watch.last;
     drop(watch);
+    let outcome = match trained {
+        Ok(outcome) => outcome,
+        Err(error) => return Err(rescued(error.into(), &learner, last, out)),
+    };
 
     let unfinished = matches!(outcome.ended, Ended::Stopped | Ended::TimeLimit);
     let keep_state = unfinished || args.checkpoint_every.is_some();
@@ -72,23 +80,71 @@ fn learn<T: Real>(args: &Learn, source: &Source, test: Option<&Source>, console:
     Ok(())
 }
 
+/// A run that fails, on a damaged image or a full disk, leaves a checkpoint of what it had learned.
+fn rescued<T: Real>(error: Error, learner: &Online<T>, last: Option<Progress>, out: &Path) -> Error {
+    match last.filter(|last| last.step == learner.step()) {
+        Some(last) if checkpoint::save(out, learner, Some(&last)).is_ok() => {
+            error.context(format!("stopped after {} samples; {} is a checkpoint", last.samples, out.display()))
+        }
+        _ => error,
+    }
+}
+
+/// The model file to write.
+fn out(args: &Learn) -> Result<&Path> {
+    args.out.as_deref().or(args.resume.as_deref()).context("--out: expected a model file to write")
+}
+
+/// That neither model nor log would be written over the data, or over each other.
+fn spare_inputs(args: &Learn) -> Result<()> {
+    let place = |path: &Path| std::fs::canonicalize(path).ok();
+    let (out, log) = (Some(out(args)?), args.log.as_deref());
+    let inputs = || args.data.data.iter().chain(&args.test).map(PathBuf::as_path);
+    for (option, path) in [("--out", out), ("--log", log)].into_iter().filter_map(|(o, p)| Some((o, p?))) {
+        let taken = inputs().any(|input| place(input).is_some_and(|i| i.is_file() && Some(i) == place(path)));
+        ensure!(!taken, "{option} {}: expected a new file, found one of the data", path.display());
+    }
+    ensure!(out != log, "--log {}: expected another file than the model's", log.unwrap_or(Path::new("")).display());
+    Ok(())
+}
+
 /// A learner that goes on from a checkpoint.
 fn resumed<T: Real>(path: &Path, args: &Learn) -> Result<(Online<T>, Progress)> {
     let mut saved = checkpoint::load::<T>(path)?;
-    if let Some(passes) = args.model.passes {
+    if let Some(passes) = args.passes {
         saved.config.passes = passes;
     }
-    Ok(saved.resume()?)
+    let (learner, progress) = saved.resume()?;
+    let (made, wanted) = (progress.pass, learner.config().passes);
+    ensure!(
+        made < wanted,
+        "{}: all {wanted} passes are made; to go on, ask for more with --passes, e.g. --passes {}",
+        path.display(),
+        made + 1
+    );
+    Ok((learner, progress))
 }
 
 /// A new learner.
 fn started<T: Real>(args: &Learn, source: &Source, console: &Console) -> Result<Online<T>> {
     let mut config = args.model.config(source.rank(), preprocessing(&args.model.preprocess, source)?)?;
+    config.passes = args.passes.unwrap_or(config.passes);
     let samples = Prepared { source, preprocess: &config.preprocess.clone() };
     let first = visiting_order(source.len(), config.seed, 0)[0];
     let sample: Sample<T> = samples.get(first)?;
     let shape = Shape::from_axes(sample.shape().channels, &config.filter_shape)?;
     let rank = config.filter_shape.len();
+    let (name, channels) = (source.name(first), sample.shape().channels);
+    ensure!(
+        channels == 1,
+        "{name}: expected 1 channel, found {channels}: `ocsc-paper` learns from gray samples, see --preprocess gray"
+    );
+    if !is_file(&args.model.init) {
+        let fits = sample.shape().spatial().iter().zip(shape.spatial()).all(|(s, f)| *s >= f);
+        ensure!(fits, "{name}: expected at least the filters' size {shape} (--size), found {}", sample.shape());
+        let need = config.n_filters.saturating_mul(shape.len()).saturating_mul(size_of::<T>());
+        ensure_memory("the filters", need)?;
+    }
     let dictionary = match args.model.init.as_str() {
         "random" => Dictionary::random(config.n_filters, shape, rank, config.seed)?,
         "patches" => Dictionary::from_patches(config.n_filters, shape, rank, &samples, config.seed)?,
@@ -96,11 +152,16 @@ fn started<T: Real>(args: &Learn, source: &Source, console: &Console) -> Result<
     };
     if let Some(ratio) = args.model.beta_ratio {
         let beta_max = coder(&config, &dictionary, config.tol)?.beta_max(&sample)?;
-        ensure!(beta_max > 0.0, "{}: a sample of zeros; --beta-ratio needs another", samples.source.name(first));
+        ensure!(beta_max > 0.0, "{name}: a sample of zeros; --beta-ratio needs another");
         config.beta = ratio * beta_max;
-        console.say(format!("beta {} = {ratio} of {beta_max} for {}", config.beta, samples.source.name(first)));
+        console.say(format!("beta {} = {ratio} of {beta_max} for {name}", config.beta));
     }
     Ok(Online::with_dictionary(config, dictionary)?)
+}
+
+/// Whether `--init` names a file.
+fn is_file(init: &str) -> bool {
+    !matches!(init, "random" | "patches")
 }
 
 /// A dictionary from an array (K, C, axes...) or (K, axes...); filters of norm above 1 are scaled to 1.
@@ -111,7 +172,7 @@ fn from_file<T: Real>(path: &Path, rank: usize, console: &Console) -> Result<Dic
     };
     let paths = [path.to_owned()];
     let source = Source::open(&paths, &axes("")?).or_else(|_| Source::open(&paths, &axes("C")?)).with_context(|| {
-        format!("--init: expected random, patches, or an array (filters, {rank} axes) or (filters, channels, {rank} axes)")
+        format!("--init {}: expected random, patches, or an array (filters, {rank} axes) or (filters, channels, {rank} axes)", path.display())
     })?;
     let first: Sample<f64> = source.get(0)?;
     let (mut data, mut largest) = (Vec::new(), 0.0_f64);
@@ -153,10 +214,26 @@ fn check_sizes<T: Real>(source: &Source, config: &Config, dictionary: &Dictionar
         dictionary.shape(),
         bytes(need)
     ));
-    if let Some(free) = available_memory().filter(|free| need > *free) {
-        bail!("the statistics need {}, {} are free: use fewer filters or smaller samples", bytes(need), bytes(free));
+    ensure_memory("the statistics of so many filters and pixels", need)
+}
+
+/// That every test sample can be coded: else the first pass would be lost on the last one.
+fn check_test<T: Real>(test: &Prepared<'_>, dictionary: &Dictionary<T>) -> Result<()> {
+    for i in 0..test.source.len() {
+        let [depth, height, width] = test.source.size(i).context("--test")?;
+        let shape = Shape { depth, height, width, ..dictionary.shape() };
+        dictionary.check_sample_shape(shape).with_context(|| format!("--test {}", test.source.name(i)))?;
     }
-    Ok(())
+    let first: Sample<T> = test.get(0).context("--test")?;
+    dictionary.check_sample_shape(first.shape()).with_context(|| format!("--test {}", test.source.name(0)))
+}
+
+/// That the system has so much memory to give, where it says.
+fn ensure_memory(what: &str, need: usize) -> Result<()> {
+    match available_memory().filter(|free| need > *free) {
+        Some(free) => bail!("{what} need {}, {} are free: use fewer or smaller ones", bytes(need), bytes(free)),
+        None => Ok(()),
+    }
 }
 
 /// What the system could give, where it says.
@@ -185,7 +262,10 @@ fn report<T: Real>(args: &Learn, learner: &Online<T>, outcome: &Outcome, out: &P
     let mut rows = vec![
         ("model".to_owned(), out.display().to_string()),
         ("ended".to_owned(), ended.to_owned()),
-        ("samples".to_owned(), format!("{} in {} passes", progress.samples, progress.pass)),
+        (
+            "samples".to_owned(),
+            format!("{} in {} {}", progress.samples, progress.pass, if progress.pass == 1 { "pass" } else { "passes" }),
+        ),
         (
             "learning time".to_owned(),
             format!("{:.2} s ({:.2} s of processors)", progress.seconds, progress.cpu_seconds),

@@ -39,7 +39,7 @@ fn main() -> ExitCode {
 
 fn run(args: Args, console: &Console) -> anyhow::Result<()> {
     if let Some(threads) = args.threads {
-        rayon::ThreadPoolBuilder::new().num_threads(threads.get()).build_global()?;
+        rayon::ThreadPoolBuilder::new().num_threads(threads).build_global()?;
     }
     match args.command {
         Command::Demo(demo) => demo::run(&demo, console),
@@ -50,8 +50,10 @@ fn run(args: Args, console: &Console) -> anyhow::Result<()> {
         Command::Show(show) => show::show(&show, console),
         Command::Info(info) => show::info(&info, console),
         Command::Completions { shell } => {
-            clap_complete::generate(shell, &mut Args::command(), "ocsc", &mut std::io::stdout());
-            Ok(())
+            // Through memory: the generator panics where writing fails.
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Args::command(), "ocsc", &mut script);
+            console.result(String::from_utf8_lossy(&script).trim_end())
         }
     }
 }

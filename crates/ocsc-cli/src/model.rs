@@ -6,7 +6,7 @@ use crate::data::Source;
 use anyhow::{Result, bail};
 use ocsc::config::{Dtype, StopRule};
 use ocsc::preprocess::Preprocess;
-use ocsc::{Config, Real, Sample, Samples};
+use ocsc::{Config, Error, Real, Sample, Samples};
 
 /// A source whose samples are preprocessed when they are read.
 pub(crate) struct Prepared<'a> {
@@ -22,8 +22,11 @@ impl<T: Real> Samples<T> for Prepared<'_> {
     fn get(&self, index: usize) -> ocsc::Result<Sample<T>> {
         // In f64 up to here: contrast normalisation divides by small numbers.
         let sample: Sample<f64> = self.source.get(index)?;
-        let sample = self.preprocess.apply(sample)?;
-        Sample::new(sample.shape(), sample.data().iter().map(|v| T::of(*v)).collect())
+        let prepared = self
+            .preprocess
+            .apply(sample)
+            .and_then(|sample| Sample::new(sample.shape(), sample.data().iter().map(|v| T::of(*v)).collect()));
+        prepared.map_err(|e| Error::Source(format!("{}: {e}", self.source.name(index))))
     }
 
     fn name(&self, index: usize) -> String {

@@ -3,10 +3,12 @@
 use crate::args::{Info, Show};
 use crate::console::Console;
 use crate::picture::dictionary_mosaic;
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use ocsc::{Config, checkpoint};
 
 pub(crate) fn show(args: &Show, console: &Console) -> Result<()> {
+    let is_png = args.out.extension().is_some_and(|e| e.eq_ignore_ascii_case("png"));
+    ensure!(is_png, "--out {}: expected a name ending in .png", args.out.display());
     let saved = checkpoint::load::<f64>(&args.model)?;
     dictionary_mosaic(&saved.dictionary).save_png(&args.out)?;
     console.say(format!(

@@ -2,9 +2,10 @@
 
 use crate::console::{Progress as Bar, interrupted};
 use crate::record::{Event, Record, peak_rss_bytes};
+use ocsc::checkpoint::replace_file;
 use ocsc::learner::Step;
 use ocsc::observe::{Moment, Observer};
-use ocsc::train::{Evaluation, Outcome};
+use ocsc::train::{Evaluation, Outcome, Progress};
 use ocsc::{Error, Real, Result, checkpoint};
 use std::fs::File;
 use std::io::Write;
@@ -20,6 +21,8 @@ pub(crate) struct Watch {
     /// Sums over the current pass: objective, gap, non-zeros, samples.
     pub(crate) pass: PassSums,
     pub(crate) test: Option<Evaluation>,
+    /// Where the run was after its last step.
+    pub(crate) last: Option<Progress>,
 }
 
 /// Means over the current pass, for the `pass` line of the log.
@@ -33,7 +36,7 @@ pub(crate) struct PassSums {
 
 impl Watch {
     pub(crate) fn new(bar: Bar, log: Option<Log>, checkpoints: Option<(PathBuf, usize)>) -> Self {
-        Watch { bar, log, checkpoints, pass: PassSums::default(), test: None }
+        Watch { bar, log, checkpoints, pass: PassSums::default(), test: None, last: None }
     }
 
     fn write(&mut self, record: &Record) -> Result<()> {
@@ -43,6 +46,7 @@ impl Watch {
 
 impl<T: Real> Observer<T> for Watch {
     fn step(&mut self, run: &Moment<'_, T>, step: &Step<T>) -> Result<ControlFlow<()>> {
+        self.last = Some(*run.progress);
         let n = step.coded.len();
         self.pass.objective += step.objective() * n as f64;
         self.pass.nonzeros += step.nonzeros() * n as f64;
@@ -111,16 +115,28 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    /// A new log, or, for a resumed run, one that goes on after its last whole line.
-    pub(crate) fn open(path: &Path, resumed: bool) -> Result<Self> {
+    /// A new log, or, for a run resumed at `resumed`, the old one up to there.
+    ///
+    /// Dropped are the line that a kill cut short, the steps after the checkpoint, which will be made again, and the
+    /// `end` of the interrupted run, which was none.
+    pub(crate) fn open(path: &Path, resumed: Option<&Progress>) -> Result<Self> {
         let io = |e| Error::io(path, e);
-        if !resumed || !path.exists() {
+        let Some(progress) = resumed.filter(|_| path.exists()) else {
             return Ok(Log { path: path.to_owned(), file: File::create(path).map_err(io)? });
+        };
+        let text = std::fs::read_to_string(path).map_err(io)?;
+        let kept: Result<String> = text
+            .split_inclusive('\n')
+            .filter(|line| line.ends_with('\n') && !line.trim().is_empty())
+            .map(|line| serde_json::from_str::<Record>(line).map(|record| (line, record)))
+            .filter(|line| !line.as_ref().is_ok_and(|(_, record)| is_undone(record, progress)))
+            .map(|line| line.map(|(line, _)| line).map_err(|e| Error::file(path, "run log", "records of a run", e)))
+            .collect();
+        let kept = kept?;
+        if kept.len() < text.len() {
+            replace_file(path, |file| std::fs::write(file, &kept)).map_err(io)?;
         }
-        let text = std::fs::read(path).map_err(io)?;
-        let whole = text.iter().rposition(|b| *b == b'\n').map_or(0, |end| end + 1);
         let file = File::options().append(true).open(path).map_err(io)?;
-        file.set_len(whole as u64).map_err(io)?;
         Ok(Log { path: path.to_owned(), file })
     }
 
@@ -129,4 +145,12 @@ impl Log {
         // One write per line, so that a kill cannot leave half of one behind a whole one.
         self.file.write_all(format!("{line}\n").as_bytes()).map_err(|e| Error::io(&self.path, e))
     }
+}
+
+/// Whether a line tells of something that a run resumed at `progress` will do again.
+fn is_undone(record: &Record, progress: &Progress) -> bool {
+    record.event == Event::End
+        || record.samples > progress.samples as u64
+        // A checkpoint after the last step of a pass is written before the pass is closed.
+        || (record.event == Event::Pass && record.pass > progress.pass as u64)
 }

@@ -19,10 +19,12 @@
 
 use crate::train::Progress;
 use crate::{Config, Dictionary, Error, Online, Real, Result, Shape};
-use safetensors::tensor::{TensorView, View};
+use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 const FORMAT: &str = "ocsc/1";
@@ -116,23 +118,48 @@ pub fn save<T: Real>(path: &Path, learner: &Online<T>, progress: Option<&Progres
     let shape = dictionary.shape();
     let mut axes = vec![dictionary.n_filters(), shape.channels];
     axes.extend(shape.axes(dictionary.rank()));
-    let mut tensors = vec![("dictionary".to_owned(), Flat { data: dictionary.data(), shape: axes })];
-    let mut metadata = HashMap::from([
-        ("format".to_owned(), FORMAT.to_owned()),
-        ("config".to_owned(), json(serde_json::to_string(learner.config()))?),
-    ]);
+    let mut tensors = vec![("dictionary".to_owned(), axes, dictionary.data())];
+    let mut metadata =
+        BTreeMap::from([("format", FORMAT.to_owned()), ("config", json(serde_json::to_string(learner.config()))?)]);
     let state = learner.state();
     if let Some(progress) = progress {
-        metadata.insert("progress".to_owned(), json(serde_json::to_string(progress))?);
-        metadata.insert("numbers".to_owned(), json(serde_json::to_string(&state.numbers))?);
+        metadata.insert("progress", json(serde_json::to_string(progress))?);
+        metadata.insert("numbers", json(serde_json::to_string(&state.numbers))?);
         for (name, data) in &state.arrays {
-            tensors.push((format!("{STATE}{name}"), Flat { data, shape: vec![data.len()] }));
+            tensors.push((format!("{STATE}{name}"), vec![data.len()], data));
         }
     }
+    let header = json(header(&metadata, &tensors))?;
     let written = replace_file(path, |temporary| {
-        safetensors::serialize_to_file(tensors, Some(metadata), temporary).map_err(std::io::Error::other)
+        let mut file = BufWriter::new(File::create(temporary)?);
+        file.write_all(&(header.len() as u64).to_le_bytes())?;
+        file.write_all(header.as_bytes())?;
+        tensors.iter().try_for_each(|(_, _, data)| file.write_all(&little_endian(data)))?;
+        file.flush()
     });
     written.map_err(|e| Error::io(path, e))
+}
+
+/// The header of a safetensors file with these tensors, one after the other.
+///
+/// Written here because the crate's own writer orders the metadata at random, and equal runs are to give equal files.
+fn header<T: Real>(
+    metadata: &BTreeMap<&str, String>,
+    tensors: &[(String, Vec<usize>, &[T])],
+) -> serde_json::Result<String> {
+    let mut text = format!("{{\"__metadata__\":{}", serde_json::to_string(metadata)?);
+    let mut end = 0;
+    for (name, shape, data) in tensors {
+        let start = end;
+        end += size_of_val(*data);
+        let entry = serde_json::json!({"dtype": T::TENSOR, "shape": shape, "data_offsets": [start, end]});
+        text.push_str(&format!(",{}:{entry}", serde_json::to_string(name)?));
+    }
+    text.push('}');
+    // The format aligns the numbers to eight bytes.
+    let padding = text.len().next_multiple_of(8) - text.len();
+    text.push_str(&" ".repeat(padding));
+    Ok(text)
 }
 
 /// Writes a file so that others see the old content or the new, whatever happens in between: `fill` is given an empty
@@ -141,17 +168,38 @@ pub fn replace_file<E: From<std::io::Error>>(
     path: &Path,
     fill: impl FnOnce(&Path) -> std::result::Result<(), E>,
 ) -> std::result::Result<(), E> {
+    let temporary = temporary_sibling(path)?;
+    fill(temporary.path())?;
+    temporary.as_file().sync_all()?;
+    temporary.persist(path).map_err(|e| e.error)?;
+    Ok(())
+}
+
+/// That [`replace_file`] could write here now: to be asked before hours of work, not after.
+pub fn check_writable(path: &Path) -> Result<()> {
+    temporary_sibling(path).map(drop).map_err(|e| Error::io(path, e))
+}
+
+/// An empty file beside `path` under a name of its own, gone when dropped.
+fn temporary_sibling(path: &Path) -> std::io::Result<tempfile::NamedTempFile> {
+    use std::io::{Error, ErrorKind};
+    let refuse = |kind, why: String| Err(Error::new(kind, format!("cannot be written: {why}")));
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    // A rename would put a file in the place of a device.
+    if path.exists() && !path.is_file() {
+        let found = if path.is_dir() { "a folder" } else { "a device or a pipe" };
+        return refuse(ErrorKind::InvalidInput, format!("expected a file, found {found}"));
+    }
+    if !folder.exists() {
+        return refuse(ErrorKind::NotFound, format!("the folder {} does not exist", folder.display()));
+    }
     let mut builder = tempfile::Builder::new();
     builder.prefix(".ocsc-");
     // Temporary files are private by default; results are to be as readable as the user's umask allows.
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    let temporary = builder.tempfile_in(folder)?;
-    fill(temporary.path())?;
-    temporary.as_file().sync_all()?;
-    temporary.persist(path).map_err(|e| e.error)?;
-    Ok(())
+    // The kind says why; the name of the temporary file would only confuse.
+    builder.tempfile_in(folder).or_else(|e| refuse(e.kind(), e.kind().to_string()))
 }
 
 /// Reads a model file, converting its numbers to `T`; only a checkpoint of the same scalar can be resumed.
@@ -204,29 +252,13 @@ fn numbers<T: Real>(path: &Path, name: &str, tensor: &TensorView<'_>) -> Result<
     }
 }
 
-/// Borrowed numbers as a tensor.
-struct Flat<'a, T> {
-    data: &'a [T],
-    shape: Vec<usize>,
-}
-
-impl<T: Real> View for Flat<'_, T> {
-    fn dtype(&self) -> Dtype {
-        T::TENSOR
-    }
-    fn shape(&self) -> &[usize] {
-        &self.shape
-    }
-    fn data(&self) -> Cow<'_, [u8]> {
-        if cfg!(target_endian = "little") {
-            Cow::Borrowed(bytemuck::cast_slice(self.data))
-        } else {
-            let mut bytes = Vec::with_capacity(self.data_len());
-            self.data.iter().for_each(|v| v.write_le(&mut bytes));
-            Cow::Owned(bytes)
-        }
-    }
-    fn data_len(&self) -> usize {
-        size_of_val(self.data)
+/// The numbers as a file holds them.
+fn little_endian<T: Real>(data: &[T]) -> Cow<'_, [u8]> {
+    if cfg!(target_endian = "little") {
+        Cow::Borrowed(bytemuck::cast_slice(data))
+    } else {
+        let mut bytes = Vec::with_capacity(size_of_val(data));
+        data.iter().for_each(|v| v.write_le(&mut bytes));
+        Cow::Owned(bytes)
     }
 }

@@ -42,6 +42,8 @@ pub struct Progress {
     pub pass: usize,
     /// Samples visited in the current pass.
     pub visited: usize,
+    /// Samples in the data set, on which the visiting order depends.
+    pub of: usize,
     /// Steps of the learner.
     pub step: usize,
     /// Samples learned from, over all passes.
@@ -88,6 +90,11 @@ pub fn train<T: Real>(
     if samples.is_empty() {
         return Err(Error::invalid("data set", "at least one sample", "none"));
     }
+    if progress.visited > 0 && progress.of != samples.len() {
+        let expected = format!("the {} samples that the run began this pass with", progress.of);
+        return Err(Error::invalid("data set", expected, samples.len()));
+    }
+    progress.of = samples.len();
     let config = learner.config().clone();
     let mut rule = ChangeRule::new(schedule.stop_tol, learner.dictionary());
     let mut last_test = None;

@@ -1,0 +1,60 @@
+//! Help, version and completions.
+
+use crate::common::Bench;
+
+#[test]
+fn help_shows_examples_and_every_option() {
+    let bench = Bench::new();
+    let top = bench.run("--help").ok();
+    for part in ["Start here", "ocsc demo", "learn", "code", "reconstruct", "evaluate", "show", "info"] {
+        assert!(top.stdout.contains(part), "{}", top.stdout);
+    }
+    for command in ["learn", "code", "reconstruct", "evaluate", "show", "info", "demo", "completions"] {
+        let help = bench.run(&format!("help {command}")).ok().stdout;
+        assert!(help.contains("Example") && help.contains(&format!("ocsc {command}")), "{help}");
+        assert_eq!(bench.run(&format!("{command} --help")).ok().stdout, help);
+    }
+    let learn = bench.run("help learn").ok().stdout;
+    for option in [
+        "filters",
+        "size",
+        "beta",
+        "beta-ratio",
+        "method",
+        "passes",
+        "batch",
+        "tol",
+        "boundary",
+        "init",
+        "seed",
+        "threads",
+        "dtype",
+        "preprocess",
+        "axes",
+        "limit",
+        "log",
+        "test-every",
+        "checkpoint-every",
+        "time-limit",
+        "json",
+        "quiet",
+        "test",
+        "resume",
+        "out",
+    ] {
+        assert!(learn.contains(&format!("--{option}")), "{option}");
+    }
+}
+
+#[test]
+fn version_and_completions() {
+    let bench = Bench::new();
+    assert_eq!(bench.run("--version").ok().stdout, format!("ocsc {}\n", env!("CARGO_PKG_VERSION")));
+    for shell in ["bash", "zsh", "fish"] {
+        let script = bench.run(&format!("completions {shell}")).ok().stdout;
+        assert!(script.contains("beta-ratio"), "{shell}");
+    }
+    bench.run("completions tcl").refused(2, &["tcl", "bash"]);
+    bench.run("").refused(2, &["Usage"]);
+    bench.run("learm x").refused(2, &["learm", "learn"]);
+}

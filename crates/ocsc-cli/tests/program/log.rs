@@ -1,0 +1,106 @@
+//! The run log.
+
+use crate::common::Bench;
+use serde_json::Value;
+
+const FIELDS: [&str; 14] = [
+    "event",
+    "pass",
+    "step",
+    "samples",
+    "seconds",
+    "cpu_seconds",
+    "objective",
+    "gap",
+    "nonzeros",
+    "dictionary_change",
+    "test_objective",
+    "test_psnr",
+    "psnr_peak",
+    "peak_rss_bytes",
+];
+
+/// That every line has every field and the counters only grow.
+pub(crate) fn check(lines: &[Value]) {
+    for line in lines {
+        let fields: Vec<&String> = line.as_object().unwrap().keys().collect();
+        assert_eq!(fields.len(), FIELDS.len(), "{line}");
+        assert!(FIELDS.iter().all(|name| line.get(name).is_some()), "{line}");
+    }
+    for name in ["step", "samples", "seconds", "cpu_seconds"] {
+        let values: Vec<f64> = lines.iter().map(|line| line[name].as_f64().unwrap()).collect();
+        assert!(values.is_sorted(), "{name}: {values:?}");
+    }
+    let last = lines.last().unwrap();
+    assert_eq!(last["event"], "end");
+    assert!(lines[..lines.len() - 1].iter().all(|line| line["event"] != "end"));
+}
+
+fn events(lines: &[Value]) -> Vec<(&str, u64, u64)> {
+    let number = |line: &Value, name: &str| line[name].as_u64().unwrap();
+    lines.iter().map(|l| (l["event"].as_str().unwrap(), number(l, "pass"), number(l, "samples"))).collect()
+}
+
+#[test]
+fn steps_passes_and_one_end() {
+    let bench = Bench::with_data(3);
+    let call = "train.npy --passes 2 --batch 2 --beta 0.1 --test test.npy --log run.jsonl --out m.safetensors";
+    bench.learn(call).ok();
+    let lines = bench.log("run.jsonl");
+    check(&lines);
+    let wanted =
+        [("step", 1, 2), ("step", 1, 3), ("pass", 1, 3), ("step", 2, 5), ("step", 2, 6), ("pass", 2, 6), ("end", 2, 6)];
+    assert_eq!(events(&lines), wanted);
+    for line in &lines {
+        let tested = line["test_objective"].is_f64();
+        assert_eq!(tested, line["event"] != "step", "{line}");
+        assert_eq!(tested, line["test_psnr"].is_f64() && line["psnr_peak"].is_f64(), "{line}");
+        assert_eq!(line["event"] != "end", line["objective"].is_f64(), "{line}");
+        assert!(line["gap"].as_f64().is_none_or(|gap| gap <= 0.01), "{line}");
+    }
+    let evaluated = bench.run("evaluate m.safetensors test.npy --json").ok().json();
+    assert_eq!(lines[6]["test_objective"], evaluated["objective"]);
+    assert_eq!(lines[6]["test_psnr"], evaluated["psnr"]);
+    // A second run begins a new log.
+    bench.learn("train.npy --beta 0.1 --log run.jsonl --out m.safetensors").ok();
+    assert_eq!(bench.log("run.jsonl").len(), 5);
+}
+
+#[test]
+fn tests_every_so_many_samples() {
+    let bench = Bench::with_data(5);
+    let call = "train.npy --beta 0.1 --test test.npy --test-every 2 --log run.jsonl --out m.safetensors";
+    bench.learn(call).ok();
+    let lines = bench.log("run.jsonl");
+    check(&lines);
+    let tested = lines.iter().filter(|l| l["event"] == "step" && l["test_objective"].is_f64());
+    assert_eq!(tested.map(|l| l["samples"].as_u64().unwrap()).collect::<Vec<_>>(), [2, 4]);
+}
+
+#[test]
+fn a_resumed_log_goes_on_where_the_checkpoint_was() {
+    let bench = Bench::with_data(6);
+    let call = "train.npy --beta 0.1 --log run.jsonl --out m.safetensors";
+    bench.learn(&format!("{call} --time-limit 1e-9")).ok();
+    let mut text = bench.text("run.jsonl");
+    assert_eq!(events(&bench.log("run.jsonl")), [("step", 1, 1), ("end", 0, 1)]);
+    // As a kill leaves it: steps after the checkpoint, and half a line.
+    let first = text.lines().next().unwrap().to_owned();
+    text.push_str(&first.replace("\"samples\":1", "\"samples\":2"));
+    text.push('\n');
+    text.push_str(&first[..first.len() / 2]);
+    bench.write("run.jsonl", text.as_bytes());
+    bench.run("learn train.npy --resume m.safetensors --log run.jsonl").ok();
+    let lines = bench.log("run.jsonl");
+    check(&lines);
+    let steps: Vec<u64> =
+        lines.iter().filter(|l| l["event"] == "step").map(|l| l["samples"].as_u64().unwrap()).collect();
+    assert_eq!(steps, [1, 2, 3, 4, 5, 6]);
+    assert_eq!(lines[0], serde_json::from_str::<Value>(&first).unwrap());
+    // Any other bad line is not ours to throw away.
+    bench.learn(&format!("{call} --time-limit 1e-9")).ok();
+    bench.write("run.jsonl", b"dear diary\n");
+    let ran = bench.run("learn train.npy --resume m.safetensors --log run.jsonl");
+    ran.refused(1, &["run.jsonl", "records of a run"]);
+    assert_eq!(bench.text("run.jsonl"), "dear diary\n");
+}

@@ -1,0 +1,18 @@
+//! The whole program from outside: real files in temporary folders, the real binary, and its answers recomputed.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod codes;
+mod demo;
+#[cfg(unix)]
+mod disk;
+mod formats;
+mod help;
+#[cfg(unix)]
+mod interrupt;
+mod learn;
+mod log;
+mod refuse_data;
+mod refuse_models;
+mod refuse_usage;

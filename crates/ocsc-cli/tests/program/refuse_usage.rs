@@ -1,0 +1,83 @@
+//! Bad options: exit code 2 from the parser, 1 where the data decide; always a message that says what was expected.
+
+use crate::common::Bench;
+
+#[test]
+fn options_out_of_range() {
+    let bench = Bench::with_data(2);
+    let number = "expected a number above 0";
+    for (option, expected) in [
+        ("--beta=0", number),
+        ("--beta=-1", number),
+        ("--beta=nan", number),
+        ("--beta=inf", number),
+        ("--beta=abc", number),
+        ("--beta-ratio=0", number),
+        ("--tol=0", number),
+        ("--tol=-0.1", number),
+        ("--time-limit=0", number),
+        ("--stop-tol=0", number),
+        ("--rho=0", number),
+        ("--filters=0", "at least 1"),
+        ("--filters=-3", "at least 1"),
+        ("--filters=many", "at least 1"),
+        ("--batch=0", "at least 1"),
+        ("--limit=0", "at least 1"),
+        ("--test-every=0", "at least 1"),
+        ("--checkpoint-every=0", "at least 1"),
+        ("--max-iters=0", "at least 1"),
+        ("--size=0", "at least 1"),
+        ("--size=0x5", "at least 1"),
+        ("--size=5xx5", "11x11"),
+        ("--size=", "11x11"),
+        ("--size=5x5x5x5", "one to three lengths"),
+        ("--size=-5", "11x11"),
+        ("--relaxation=2", "from 1 up to, not including, 2"),
+        ("--relaxation=0.5", "from 1 up to, not including, 2"),
+        ("--method=magic", "ocsc-paper"),
+        ("--boundary=square", "circular"),
+        ("--dtype=f16", "f32"),
+        ("--axes=NHQ", "not an axis"),
+        ("--axes=HHW", "twice"),
+        ("--seed=-1", "--seed"),
+        ("--passes=-1", "--passes"),
+        ("--threads=0", "from 1 to 1024"),
+        ("--threads=100000", "from 1 to 1024"),
+        ("--test-every=2", "--test <DATA>"),
+        ("--wat", "--wat"),
+    ] {
+        let name = option.split('=').next().unwrap();
+        bench.run_words(&["learn", "train.npy", "--out", "m", option]).refused(2, &[name, expected]);
+    }
+    assert!(!bench.path("m").exists());
+}
+
+#[test]
+fn options_that_contradict_or_lack_each_other() {
+    let bench = Bench::with_data(2);
+    bench.run("learn train.npy --out m --beta 1 --beta-ratio 0.1").refused(2, &["--beta", "--beta-ratio"]);
+    bench.run("learn --out m").refused(2, &["DATA"]);
+    bench.run("learn train.npy").refused(2, &["--out"]);
+    bench.run("code m train.npy").refused(2, &["--out"]);
+    bench.run("code m").refused(2, &["DATA"]);
+    bench.run("evaluate").refused(2, &["MODEL"]);
+    bench.run("show m").refused(2, &["--out"]);
+    bench.run("reconstruct m").refused(2, &["CODES"]);
+}
+
+#[test]
+fn options_that_do_not_fit_the_data() {
+    let bench = Bench::with_data(2);
+    let learn = |words: &str| bench.run(&format!("learn train.npy --out m --filters 4 {words}"));
+    learn("--size 5x5x5").refused(1, &["--size", "2 spatial axes", "found 3"]);
+    learn("--size 17").refused(1, &["train.npy[", "17x17", "16x16"]);
+    learn("--size 17 --init patches").refused(1, &["train.npy[", "17x17", "16x16"]);
+    learn("--size 3000000000x3000000000").refused(1, &["train.npy[", "16x16"]);
+    learn("--axes NCHW").refused(1, &["train.npy", "(2, 16, 16)", "--axes NCHW"]);
+    learn("--preprocess blur").refused(1, &["gray, lcn, taper", "blur"]);
+    learn("--preprocess lcn,gray").refused(1, &["in this order"]);
+    learn("--filters 10000000").refused(2, &["--filters"]);
+    let many = bench.run("learn train.npy --out m --filters 10000000 --size 5");
+    many.refused(1, &["are free"]);
+    bench.run("learn train.npy --out m --filters 4 --size 5 --passes 18446744073709551615 --time-limit 1e-9").ok();
+}
