@@ -109,6 +109,32 @@ impl CoderConfig {
     }
 }
 
+/// Settings of the `active_set` coder.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ActiveSetConfig {
+    /// One weight per filter on its l1 norm; by default 1 each.
+    pub weights: Option<Vec<f64>>,
+    /// Codes without negative values.
+    pub nonnegative: bool,
+    /// Rounds
+    pub max_rounds: usize,
+    /// Sweeps per round
+    pub max_sweeps: usize,
+    /// x
+    pub inner: f64,
+    /// x
+    pub inner_floor: f64,
+    /// x
+    pub ignore: f64,
+}
+
+impl Default for ActiveSetConfig {
+    fn default() -> Self {
+        ActiveSetConfig { weights: None, nonnegative: false, max_rounds: 50, max_sweeps: 20, inner: 0.1, inner_floor: 0.3, ignore: 0.3 }
+    }
+}
+
 /// Settings of the dictionary update's ADMM, see [`crate::update`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -157,6 +183,10 @@ pub enum Boundary {
     /// The sample itself again: filters wrap around, as in the paper.
     #[default]
     Circular,
+    /// Zeros, which are data: filters may stick out and are penalised for what they put there.
+    Zero,
+    /// Nothing: filters may stick out, and what they put there does not count.
+    Free,
 }
 
 /// The scalar type.

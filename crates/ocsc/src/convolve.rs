@@ -98,9 +98,12 @@ impl<T: Real, F: Fn(usize) -> T> Kernel for Add<'_, T, F> {
             for (i, taps) in self.taps.chunks_exact(self.row).enumerate() {
                 let line = &mut self.canvas.data[corner + (i / fh) * plane + (i % fh) * row..][..self.row];
                 for (line, taps) in line.as_chunks_mut::<BLOCK>().0.iter_mut().zip(taps.as_chunks::<BLOCK>().0) {
+                    // By value: the compiler cannot know that the two do not overlap.
+                    let (taps, mut sums) = (*taps, *line);
                     for i in 0..BLOCK {
-                        line[i] = taps[i].fused::<FMA>(value, line[i]);
+                        sums[i] = taps[i].fused::<FMA>(value, sums[i]);
                     }
+                    *line = sums;
                 }
             }
         }

@@ -15,8 +15,10 @@
 //!
 //! Coders know neither statistics nor updates.
 
+mod active_set;
 mod admm;
 
+pub use active_set::ActiveSet;
 pub use admm::Admm;
 
 use crate::metrics::Objective;

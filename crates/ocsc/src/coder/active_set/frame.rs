@@ -1,0 +1,162 @@
+//! Where the residual lives: the geometry that makes all boundaries look alike to the loops.
+//!
+//! The residual is an array of rows (depth, height, channel), each of `stride` numbers. A position (z, y, x) puts the
+//! filter's first corner at row (z, y), column x, so an atom is one stretch of columns in each of the filter's rows.
+//!
+//! - `circular`: rows wrap around; the first columns are kept a second time behind the last, so that a stretch never
+//!   wraps.
+//! - `zero`: the sample is framed by filter-minus-one zeros on each side, which are data.
+//! - `free`: the same frame, but its residual is zero by definition: it does not count.
+
+use crate::config::Boundary;
+use crate::{Real, Sample, Shape};
+
+/// Atoms are handled in blocks of this many columns.
+pub(super) const LANES: usize = 16;
+
+/// The geometry of one sample shape.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Frame {
+    pub(super) boundary: Boundary,
+    pub(super) sample: Shape,
+    pub(super) filter: Shape,
+    /// Positions on each axis: the code's shape.
+    pub(super) positions: [usize; 3],
+    /// Rows of the canvas: depth and height, frame included.
+    depth: usize,
+    height: usize,
+    /// Numbers from one row to the next.
+    pub(super) stride: usize,
+    /// Width of the frame before the sample, on each axis.
+    margin: [usize; 3],
+}
+
+impl Frame {
+    pub(super) fn new(sample: Shape, filter: Shape, boundary: Boundary) -> Self {
+        let [s, f] = [sample.spatial(), filter.spatial()];
+        let margin = if boundary == Boundary::Circular { [0; 3] } else { f.map(|n| n - 1) };
+        let positions = std::array::from_fn(|i| s[i] + margin[i]);
+        let [depth, height, _] = std::array::from_fn(|i| s[i] + 2 * margin[i]);
+        let stride = positions[2].next_multiple_of(LANES) + filter.width.next_multiple_of(LANES);
+        Frame { boundary, sample, filter, positions, depth, height, stride, margin }
+    }
+
+    /// Numbers on the canvas.
+    pub(super) fn len(&self) -> usize {
+        self.depth * self.height * self.filter.channels * self.stride
+    }
+
+    /// Rows of a filter: (depth, height, channel).
+    pub(super) fn filter_rows(&self) -> usize {
+        self.filter.depth * self.filter.height * self.filter.channels
+    }
+
+    /// The numbers of positions.
+    pub(super) fn n_positions(&self) -> usize {
+        self.positions.iter().product()
+    }
+
+    /// Lines of positions: depth x height.
+    pub(super) fn n_lines(&self) -> usize {
+        self.positions[0] * self.positions[1]
+    }
+
+    /// Where row `(channel, dz, dy)` of a filter placed on `line` starts on the canvas.
+    #[inline(always)]
+    pub(super) fn row(&self, line: usize, row: usize) -> usize {
+        let (c, dy) = (row % self.filter.channels, row / self.filter.channels % self.filter.height);
+        let dz = row / (self.filter.channels * self.filter.height);
+        let (mut z, mut y) = (line / self.positions[1] + dz, line % self.positions[1] + dy);
+        if z >= self.depth {
+            z -= self.depth;
+        }
+        if y >= self.height {
+            y -= self.height;
+        }
+        ((z * self.height + y) * self.filter.channels + c) * self.stride
+    }
+
+    /// From a line's first row to each row of a filter on it, where none wraps.
+    pub(super) fn deltas(&self) -> Vec<usize> {
+        (0..self.filter_rows()).map(|row| self.row(0, row)).collect()
+    }
+
+    /// Whether an atom here needs more than adding its rows: it wraps, has columns kept twice, or sticks out freely.
+    pub(super) fn is_border(&self, position: usize) -> bool {
+        let p = [
+            position / (self.positions[1] * self.positions[2]),
+            position / self.positions[2] % self.positions[1],
+            position % self.positions[2],
+        ];
+        let (s, f) = (self.sample.spatial(), self.filter.spatial());
+        match self.boundary {
+            Boundary::Zero => false,
+            Boundary::Circular => p[0] + f[0] > s[0] || p[1] + f[1] > s[1] || p[2] + 1 < f[2] || p[2] + f[2] > s[2],
+            Boundary::Free => (0..3).any(|i| p[i] + 1 < f[i] || p[i] + 1 > s[i]),
+        }
+    }
+
+    /// The canvas of a sample (or of any array of its shape): its values, framed by zeros.
+    pub(super) fn fill<T: Real>(&self, values: impl Fn(usize) -> T, canvas: &mut [T]) {
+        canvas.fill(T::zero());
+        let s = self.sample;
+        for c in 0..s.channels {
+            for z in 0..s.depth {
+                for y in 0..s.height {
+                    let from = ((c * s.depth + z) * s.height + y) * s.width;
+                    let to = self.pixel_row(c, z, y) + self.margin[2];
+                    for x in 0..s.width {
+                        canvas[to + x] = values(from + x);
+                    }
+                }
+            }
+        }
+        for row in canvas.chunks_exact_mut(self.stride) {
+            self.repeat_columns(row, 0, self.filter.width - 1);
+        }
+    }
+
+    /// The start of the canvas row that holds the sample's row (c, z, y).
+    fn pixel_row(&self, c: usize, z: usize, y: usize) -> usize {
+        (((z + self.margin[0]) * self.height + y + self.margin[1]) * self.filter.channels + c) * self.stride
+    }
+
+    /// After columns [from, to) of a row changed: brings the columns that are kept twice in line.
+    #[inline(always)]
+    pub(super) fn repeat_columns<T: Copy>(&self, row: &mut [T], from: usize, to: usize) {
+        if self.boundary == Boundary::Circular {
+            let (width, again) = (self.sample.width, self.filter.width - 1);
+            if to > width {
+                row.copy_within(width.max(from)..to, width.max(from) - width);
+            }
+            if from < again {
+                row.copy_within(from..to.min(again), from + width);
+            }
+        }
+    }
+
+    /// Sums `f(canvas index)` over the pixels that count, each once.
+    pub(super) fn sum(&self, f: impl Fn(usize) -> f64) -> f64 {
+        let (first, last) = match self.boundary {
+            Boundary::Free => (self.margin[2], self.margin[2] + self.sample.width),
+            Boundary::Zero => (0, self.sample.width + 2 * self.margin[2]),
+            Boundary::Circular => (0, self.sample.width),
+        };
+        let rows = self.depth * self.height * self.filter.channels;
+        (0..rows).map(|row| (first..last).map(|x| f(row * self.stride + x)).sum::<f64>()).sum()
+    }
+
+    /// For `free`: the columns [first, last) of the canvas that count, and whether row `row` of an atom on `line` does.
+    pub(super) fn counted_columns(&self) -> (usize, usize) {
+        (self.margin[2], self.margin[2] + self.sample.width)
+    }
+
+    /// See [`Frame::counted_columns`].
+    pub(super) fn row_counts(&self, line: usize, row: usize) -> bool {
+        let dy = row / self.filter.channels % self.filter.height;
+        let dz = row / (self.filter.channels * self.filter.height);
+        let (z, y) = (line / self.positions[1] + dz, line % self.positions[1] + dy);
+        let within = |p: usize, margin: usize, length: usize| p >= margin && p < margin + length;
+        within(z, self.margin[0], self.sample.depth) && within(y, self.margin[1], self.sample.height)
+    }
+}
