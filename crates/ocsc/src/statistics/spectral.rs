@@ -90,7 +90,7 @@ impl<T: Real> Spectral<T> {
 
     /// Numbers in {C^p}.
     pub(crate) fn inverse_gram_len(n_filters: usize, shape: Shape) -> usize {
-        n_freqs(shape).saturating_mul(2 * triangle(n_filters))
+        n_freqs(shape).saturating_mul(2).saturating_mul(triangle(n_filters))
     }
 
     /// The plan shared with the update.
@@ -106,6 +106,20 @@ impl<T: Real> Spectral<T> {
     /// The fixed penalty in C.
     pub fn rho(&self) -> f64 {
         self.rho
+    }
+
+    /// C^p at frequency `freq` of the half spectrum (see [`Fourier`]), (K, K) row by row: a copy, to look at.
+    pub fn inverse_gram(&self, freq: usize) -> Vec<Complex<T>> {
+        let (k, tri) = (self.n_filters, triangle(self.n_filters));
+        let (re, im) = self.inverse_gram[freq * 2 * tri..][..2 * tri].split_at(tri);
+        let lower = |i: usize, j: usize| Complex::new(re[triangle(i) + j], im[triangle(i) + j]);
+        let entry = |i: usize, j: usize| if j <= i { lower(i, j) } else { lower(j, i).conj() };
+        (0..k * k).map(|i| entry(i / k, i % k)).collect()
+    }
+
+    /// b^p at frequency `freq` of the half spectrum, (K): a copy, to look at.
+    pub fn cross(&self, freq: usize) -> Vec<Complex<T>> {
+        (0..self.n_filters).map(|filter| at(&self.cross, self.n_filters, freq, filter)).collect()
     }
 
     /// {C^p} and {b^p} as flat arrays, for checkpoints.
@@ -214,7 +228,7 @@ fn row_len(n_filters: usize) -> usize {
 /// Where row k starts in a packed triangle, and so the length of a triangle with k rows.
 fn triangle(k: usize) -> usize {
     let (blocks, rest) = (k / BLOCK, k % BLOCK);
-    BLOCK * (blocks + 1) * (BLOCK * blocks / 2 + rest)
+    (BLOCK * blocks / 2 + rest).saturating_mul(BLOCK * (blocks + 1))
 }
 
 /// b <- b + x y and, by Sherman-Morrison, C <- (C^-1 + y y^H)^-1, at one frequency.
