@@ -98,7 +98,10 @@ impl<T: Real> Coder<T> for Admm<T> {
         let (beta, tol, config) = (self.beta, self.tol, &self.config);
         let plan = planned(&mut self.plan, &self.dictionary, sample)?;
         let mut rho = config.rho.unwrap_or_else(|| default_rho(sample, beta));
-        plan.start(sample, start, beta, rho)?;
+        let correlation = plan.start(sample, start, beta, rho)?;
+        if correlation <= beta && start.is_none_or(|code| code.nonzeros() == 0) {
+            return plan.certified(sample, beta, rho, 0, Status::Converged);
+        }
 
         let mut best_dual = f64::NEG_INFINITY;
         let mut look_again_at = 0;
