@@ -349,10 +349,11 @@ impl<T: Real> Group<T> {
         fourier.inverse_unscaled(&mut self.q_f, fourier.shape(), &mut self.q[..pixels], &mut self.scratch);
     }
 
-    /// Notes max |q|.
+    /// Notes max |q|, infinite where a number overflowed: then the certificate promises nothing rather than too much.
     fn note_correlation(&mut self) {
-        let top = self.q.iter().fold(T::zero(), |m, q| m.at_least(q.abs()));
-        self.sums.correlation = self.sums.correlation.max(top.f64());
+        let top = self.q.iter().fold(T::zero(), |m, q| m.at_least(q.abs())).f64();
+        let top = if self.q.iter().all(|q| q.is_finite()) { top } else { f64::INFINITY };
+        self.sums.correlation = self.sums.correlation.max(top);
     }
 
     /// Adds D_k q to the group's sum, by a forward transform.
