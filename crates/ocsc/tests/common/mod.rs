@@ -17,7 +17,7 @@ pub fn data_dir() -> Option<PathBuf> {
 }
 
 use ocsc::config::{CoderConfig, StopRule};
-use ocsc::{Atom, Code, Dictionary, Real, Sample, Shape};
+use ocsc::{Atom, Code, Config, Dictionary, Real, Sample, Shape};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
@@ -189,4 +189,26 @@ pub fn with_threads<R: Send>(n: usize, f: impl FnOnce() -> R + Send) -> R {
 /// So many random cases, without files that remember failures: a failure prints its input.
 pub fn cases(n: u32) -> proptest::test_runner::Config {
     proptest::test_runner::Config { cases: n, failure_persistence: None, ..Default::default() }
+}
+
+/// Settings of a small learning problem.
+pub fn small_config(k: usize, filter: &[usize], beta: f64) -> Config {
+    Config { n_filters: k, filter_shape: filter.to_vec(), beta, seed: 3, ..Config::default() }
+}
+
+/// Samples made of sparse codes of random 3 x 3 filters, and these filters in the middle of 5 x 5, so that a learner of 5 x 5
+/// filters may find them at any shift.
+pub fn planted<T: Real>(k: usize, size: usize, n: u64, noise_level: f64, seed: u64) -> (Vec<Sample<T>>, Dictionary<T>) {
+    let small = filters::<f64>(k, [1, 3, 3], seed);
+    let mut data = vec![T::zero(); k * 25];
+    for (i, v) in small.data().iter().enumerate() {
+        data[i / 9 * 25 + (i / 3 % 3 + 1) * 5 + i % 3 + 1] = T::of(*v);
+    }
+    let sample = |i: u64| {
+        let clean = sparse_code::<f64>(k, [1, size, size], 0.012, seed + 1000 + i).reconstruct(&small).unwrap();
+        let noise: Vec<f64> = normal(size * size, seed + 2000 + i);
+        let data = clean.data().iter().zip(noise).map(|(v, n)| T::of(v + noise_level * n)).collect();
+        Sample::new(clean.shape(), data).unwrap()
+    };
+    ((0..n).map(sample).collect(), Dictionary::new(k, Shape::image(5, 5), 2, data).unwrap())
 }
