@@ -23,6 +23,8 @@ use safetensors::tensor::{TensorView, View};
 use safetensors::{Dtype, SafeTensors};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 const FORMAT: &str = "ocsc/1";
@@ -144,9 +146,27 @@ pub fn save<T: Real>(path: &Path, learner: &Online<T>, progress: Option<&Progres
     let temporary = tempfile::NamedTempFile::new_in(folder).map_err(|e| Error::io(path, e))?;
     safetensors::serialize_to_file(tensors, Some(metadata), temporary.path())
         .map_err(|e| Error::io(path, std::io::Error::other(e)))?;
-    temporary.as_file().sync_all().map_err(|e| Error::io(path, e))?;
+    // Opened anew: safetensors put another file in the place of the one that was created above.
+    let file = File::options().read(true).write(true).open(temporary.path()).map_err(|e| Error::io(path, e))?;
+    sort_header(&file).map_err(|e| Error::io(path, e))?;
+    file.sync_all().map_err(|e| Error::io(path, e))?;
     temporary.persist(path).map_err(|e| Error::io(path, e.error))?;
     Ok(())
+}
+
+/// Sorts the header's entries, which come out of a hash map, so that the same model is the same bytes.
+fn sort_header(mut file: &File) -> std::io::Result<()> {
+    let mut len = [0; 8];
+    file.rewind()?;
+    file.read_exact(&mut len)?;
+    let mut header = vec![0; u64::from_le_bytes(len) as usize];
+    file.read_exact(&mut header)?;
+    let entries: BTreeMap<String, BTreeMap<String, serde_json::Value>> = serde_json::from_slice(&header)?;
+    let mut sorted = serde_json::to_vec(&entries)?;
+    // The same entries in compact form: the rest is the padding that was there before.
+    sorted.resize(header.len(), b' ');
+    file.seek(SeekFrom::Start(len.len() as u64))?;
+    file.write_all(&sorted)
 }
 
 /// Reads a model file, converting its numbers to `T`; only a checkpoint of the same scalar can be resumed.

@@ -91,7 +91,7 @@ fn model_files_round_trip() {
         // The same bytes a second time.
         let bytes = std::fs::read(&path).unwrap();
         save(&path, &learner, None).unwrap();
-        assert_eq!(bytes.len(), std::fs::read(&path).unwrap().len());
+        assert_eq!(bytes, std::fs::read(&path).unwrap());
     }
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "no temporary file is left");
 }
