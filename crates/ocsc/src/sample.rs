@@ -147,6 +147,16 @@ impl<T: Real> Samples<T> for [Sample<T>] {
     }
 }
 
+/// So that a slice can be a `&dyn Samples`: `&&samples[..]`.
+impl<T: Real> Samples<T> for &[Sample<T>] {
+    fn len(&self) -> usize {
+        <[Sample<T>]>::len(self)
+    }
+    fn get(&self, index: usize) -> Result<Sample<T>> {
+        Ok(self[index].clone())
+    }
+}
+
 impl<T: Real> Samples<T> for Vec<Sample<T>> {
     fn len(&self) -> usize {
         Vec::len(self)

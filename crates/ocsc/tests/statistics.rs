@@ -138,14 +138,15 @@ proptest! {
         }
         let mut reordered = 0.0;
         for freq in 0..fourier.n_freqs() {
+            let d: Vec<c64> = d_f.iter().map(|spectrum| spectrum[freq]).collect();
             let inverse = PartialPivLu::new(matrix(k, &statistics.inverse_gram(freq)).as_ref()).inverse();
             let b = statistics.cross(freq);
             let mut value = 0.0;
             for i in 0..k {
-                value -= 2.0 * (d_f[i][freq].conj() * b[i]).re;
+                value -= 2.0 * (d[i].conj() * b[i]).re;
                 for j in 0..k {
                     let a = inverse[(i, j)] - if i == j { rho } else { 0.0 };
-                    value += (d_f[i][freq].conj() * a * d_f[j][freq]).re;
+                    value += (d[i].conj() * a * d[j]).re;
                 }
             }
             reordered += fourier.weight(freq) as f64 * value / (2 * fourier.n_pixels()) as f64;

@@ -10,9 +10,9 @@ use ocsc::{Config, Dictionary, Online, Real, Result, Sample, Samples};
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-fn learn<T: Real>(config: &Config, samples: &Vec<Sample<T>>) -> Online<T> {
+fn learn<T: Real>(config: &Config, samples: &[Sample<T>]) -> Online<T> {
     let mut learner = Online::new(config.clone(), 1).unwrap();
-    train(&mut learner, samples, None, &Schedule::default(), Progress::default(), &mut Silent).unwrap();
+    train(&mut learner, &samples, None, &Schedule::default(), Progress::default(), &mut Silent).unwrap();
     learner
 }
 
@@ -70,7 +70,7 @@ fn tiny<T: Real>() -> (Config, Vec<Sample<T>>) {
 #[test]
 fn training_lowers_the_objective_of_unseen_samples() {
     let (samples, _) = planted::<f32>(5, 20, 24, 0.05, 31);
-    let (seen, unseen) = (&samples[..16].to_vec(), &samples[16..].to_vec());
+    let (seen, unseen) = (&&samples[..16], &&samples[16..]);
     let config = small_config(5, &[5, 5], 0.1);
     let mut learner = Online::<f32>::new(config.clone(), 1).unwrap();
     let before = objective(&config, learner.dictionary(), unseen);
@@ -118,9 +118,9 @@ impl<T: Real> Observer<T> for Recorder {
     }
 }
 
-fn run<T: Real>(config: &Config, samples: &Vec<Sample<T>>, schedule: &Schedule, observer: &mut Recorder) -> Outcome {
+fn run<T: Real>(config: &Config, samples: &[Sample<T>], schedule: &Schedule, observer: &mut Recorder) -> Outcome {
     let mut learner = Online::<T>::new(config.clone(), 1).unwrap();
-    train(&mut learner, samples, None, schedule, Progress::default(), observer).unwrap()
+    train(&mut learner, &samples, None, schedule, Progress::default(), observer).unwrap()
 }
 
 fn train_is_repeated_partial_fit<T: Real>() {
