@@ -120,13 +120,12 @@ proptest! {
         let (d, x) = (filters::<f64>(k, corner, seed), noise::<f64>(axes, seed + 1));
         let beta = ratio * beta_max(&d, &x);
         let minimum = Matrix::new(&d, axes).minimum(x.data(), beta);
-        let config = CoderConfig { adaptive_rho, max_iters: 100_000, ..CoderConfig::default() };
+        let config = CoderConfig { adaptive_rho, max_iters: 1_000_000, ..CoderConfig::default() };
         for (stop, tol, error) in [
-            (StopRule::Gap, 1e-7, 1.01e-7), (StopRule::Residuals, 1e-7, 1e-5), (StopRule::Change, 1e-9, 1e-5),
+            (StopRule::Gap, 1e-7, 1.01e-7), (StopRule::Residuals, 1e-7, 1e-5), (StopRule::Change, 1e-8, 1e-5),
         ] {
             let coded = code(&d, &x, beta, tol, CoderConfig { stop, ..config.clone() });
             prop_assert_eq!(coded.status, Status::Converged);
-            prop_assert!(coded.iterations < 100_000);
             prop_assert!(coded.total() - minimum <= error * minimum, "{:?} {} {}", stop, coded.total(), minimum);
         }
     }
@@ -180,8 +179,8 @@ proptest! {
         let wide_x = Sample::new(x.shape(), widen(x.data())).unwrap();
         let beta = ratio * beta_max(&wide, &wide_x);
         let config = CoderConfig { max_iters: 20_000, ..CoderConfig::default() };
-        let single = code(&d, &x, beta, 1e-5, config.clone());
-        let double = code(&wide, &wide_x, beta, 1e-5, config);
+        let single = code(&d, &x, beta, 5e-5, config.clone());
+        let double = code(&wide, &wide_x, beta, 5e-5, config);
         prop_assert_eq!(single.status, Status::Converged, "{:e}", single.relative_gap());
         prop_assert!(relative(single.total(), double.total()) < 1e-4);
         let matrix = Matrix::new(&d, axes);
@@ -244,6 +243,27 @@ fn a_zero_sample_has_a_zero_code() {
         assert_eq!((coded.code.nonzeros(), coded.gap, coded.total()), (0, 0.0, 0.0));
         assert_eq!((coded.status, coded.relative_gap()), (Status::Converged, 0.0));
     }
+}
+
+/// With a small penalty the code is zero for several of the first iterations, where it does not change either: that is
+/// not convergence.
+#[test]
+fn a_code_that_stays_at_zero_for_a_while_is_not_converged() {
+    let mut stays = 0;
+    for seed in 0..30 {
+        let (d, x) = (filters::<f64>(3, [1, 1, 6], seed), noise::<f64>([1, 1, 15], seed + 1));
+        let beta = 0.6 * beta_max(&d, &x);
+        let is_zero = |n: usize| code(&d, &x, beta, 1e-300, fixed(0.05, 1.8, n)).code.nonzeros() == 0;
+        stays += (1..12).filter(|&n| is_zero(n) && is_zero(n + 1)).count();
+        let coded = code(&d, &x, beta, 1e-6, fixed(0.05, 1.8, 100_000));
+        assert!(coded.status == Status::Converged && coded.code.nonzeros() > 0, "{seed}");
+        assert!(coded.relative_gap() < 1e-2, "{seed}: {}", coded.relative_gap());
+        // A zero that is right is accepted, wherever the coder starts.
+        let mut coder = Admm::new(&d, 2.0 * beta, 1e-3, fixed(1.0, 1.8, 100_000)).unwrap();
+        let zero = coder.code(&x, Some(&coded.code)).unwrap();
+        assert_eq!((zero.status, zero.code.nonzeros()), (Status::Converged, 0));
+    }
+    assert!(stays > 0, "the test should meet the case");
 }
 
 /// A coder is used for many samples and dictionaries; none may leave a trace.

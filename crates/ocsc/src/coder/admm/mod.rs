@@ -108,10 +108,12 @@ impl<T: Real> Coder<T> for Admm<T> {
         for iter in 1..=config.max_iters {
             let step = plan.iterate(beta, rho, config.relaxation);
             best_dual = best_dual.max(step.dual_value);
+            let gap = relative(step.objective - best_dual, step.objective);
             let stop = match config.stop {
-                StopRule::Gap => iter >= look_again_at && relative(step.objective - best_dual, step.objective) <= tol,
+                StopRule::Gap => iter >= look_again_at && gap <= tol,
                 StopRule::Residuals => step.primal_residual() <= tol && step.dual_residual() <= tol,
-                StopRule::Change => step.change() <= tol,
+                // The code may stay at zero for the first iterations, which is no sign that it should.
+                StopRule::Change => step.change() <= tol && (step.is_nonzero() || gap <= tol),
             };
             if stop {
                 let coded = plan.certified(sample, beta, rho, iter, Status::Converged)?;

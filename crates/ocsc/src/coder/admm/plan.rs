@@ -76,6 +76,10 @@ impl Step {
     pub(super) fn dual_residual(&self) -> f64 {
         ratio(self.sums.change, self.sums.y)
     }
+    /// Whether u has a non-zero.
+    pub(super) fn is_nonzero(&self) -> bool {
+        self.sums.nonzeros > 0
+    }
     /// ||u - u_old|| relative to ||u||.
     pub(super) fn change(&self) -> f64 {
         ratio(self.sums.change, self.sums.u)
