@@ -99,7 +99,7 @@ impl Default for CoderConfig {
 }
 
 impl CoderConfig {
-    fn validate(&self) -> Result<()> {
+    pub(crate) fn validate(&self) -> Result<()> {
         self.rho.map_or(Ok(()), |rho| positive("the coder's rho", rho))?;
         at_least_one("the coder's iterations", self.max_iters)?;
         if !(1.0..2.0).contains(&self.relaxation) {
@@ -170,7 +170,7 @@ pub enum Dtype {
     F64,
 }
 
-fn positive(what: &str, value: f64) -> Result<()> {
+pub(crate) fn positive(what: &str, value: f64) -> Result<()> {
     if value.is_finite() && value > 0.0 { Ok(()) } else { Err(Error::invalid(what, "a finite number above 0", value)) }
 }
 
