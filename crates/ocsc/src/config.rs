@@ -113,7 +113,7 @@ impl CoderConfig {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct UpdateConfig {
-    /// The penalty, fixed for the whole run; by default 50 / max|x| of the first sample.
+    /// The penalty, fixed for the whole run; by default 4 ||Z||^2 / K of the first code.
     pub rho: Option<f64>,
     /// Iterations per update (J in Algorithm 2).
     pub max_iters: usize,
