@@ -205,7 +205,7 @@ pub(crate) struct Tuning {
     /// The coder's over-relaxation, from 1 (the paper's) up to 2
     #[arg(long, default_value_t = CoderConfig::default().relaxation, value_parser = relaxation)]
     relaxation: f64,
-    /// The update's penalty [default: 50 / max|x| of the first sample]
+    /// The update's penalty [default: 4 ||Z||^2 / K of the first code]
     #[arg(long, value_parser = positive, value_name = "RHO")]
     update_rho: Option<f64>,
     /// The update's iterations, at most

@@ -40,7 +40,7 @@ pub struct State<'a, T: Clone> {
 impl<'a, T: Real> State<'a, T> {
     /// True if there is nothing to restore.
     pub fn is_empty(&self) -> bool {
-        self.arrays.is_empty()
+        self.arrays.is_empty() && self.numbers.is_empty()
     }
 
     pub(crate) fn with_array(mut self, name: &str, array: &'a [T]) -> Self {
@@ -53,10 +53,11 @@ impl<'a, T: Real> State<'a, T> {
         self
     }
 
-    /// Exactly N scalars.
+    /// Exactly N scalars, none negative.
     pub(crate) fn numbers<const N: usize>(&self, name: &str) -> Result<[f64; N]> {
         let found = self.numbers.get(name).map_or(&[][..], |n| n);
-        let wrong = || Error::invalid(format!("saved `{name}`"), format!("{N} finite numbers"), format!("{found:?}"));
+        let wrong =
+            || Error::invalid(format!("saved `{name}`"), format!("{N} finite numbers from 0 up"), format!("{found:?}"));
         let numbers: [f64; N] = found.try_into().map_err(|_| wrong())?;
         if numbers.iter().all(|n| n.is_finite() && *n >= 0.0) { Ok(numbers) } else { Err(wrong()) }
     }
@@ -70,10 +71,14 @@ impl<'a, T: Real> State<'a, T> {
         }
     }
 
-    /// Copies an array of exactly the target's length.
+    /// Copies an array of exactly the target's length and of finite numbers.
     pub(crate) fn copy_array(&self, name: &str, target: &mut [T]) -> Result<()> {
         self.check_len(name, target.len())?;
-        target.copy_from_slice(&self.arrays[name]);
+        let array = &self.arrays[name];
+        if let Some(v) = array.iter().find(|v| !v.is_finite()) {
+            return Err(Error::invalid(format!("saved `{name}`"), "finite numbers", v));
+        }
+        target.copy_from_slice(array);
         Ok(())
     }
 }
@@ -88,6 +93,8 @@ pub struct Saved<T: Real> {
     /// Where the run was, in a checkpoint.
     pub progress: Option<Progress>,
     state: State<'static, T>,
+    /// The scalar of the statistics, if it is not `T`.
+    other_scalar: Option<Dtype>,
     path: PathBuf,
 }
 
@@ -103,8 +110,12 @@ impl<T: Real> Saved<T> {
             let expected = "a checkpoint (written by an interrupted run, or with --checkpoint-every)";
             return Err(Error::file(&self.path, "model file", expected, "a finished model without statistics"));
         };
+        if let Some(other) = self.other_scalar {
+            let found = format!("{other:?}").to_lowercase();
+            return Err(Error::file(&self.path, "checkpoint", format!("statistics in {}", T::NAME), found));
+        }
         let mut learner = Online::with_dictionary(self.config.clone(), self.dictionary.clone())?;
-        learner.restore(&self.state, progress.step)?;
+        learner.restore(&self.state, progress.step).map_err(|e| e.in_file(&self.path))?;
         Ok((learner, progress))
     }
 }
@@ -216,20 +227,26 @@ pub fn load<T: Real>(path: &Path) -> Result<Saved<T>> {
     }
     let config = metadata.get("config").map_or("{}", |c| c);
     let config: Config = serde_json::from_str(config).map_err(|e| wrong("config", "the settings of a model", &e))?;
-    config.validate()?;
+    config.validate().map_err(|e| e.in_file(path))?;
 
     let tensor = file.tensor("dictionary").map_err(|e| wrong("dictionary", "a tensor (K, C, spatial axes...)", &e))?;
     let [n_filters, channels, axes @ ..] = tensor.shape() else {
         let found = format!("{:?}", tensor.shape());
         return Err(wrong("dictionary", "a tensor (K, C, spatial axes...)", &found));
     };
-    let shape = Shape::from_axes(*channels, axes)?;
-    let dictionary = Dictionary::new(*n_filters, shape, axes.len(), numbers(path, "dictionary", &tensor)?)?;
+    let shape = Shape::from_axes(*channels, axes).map_err(|e| e.in_file(path))?;
+    let data = numbers(path, "dictionary", &tensor)?;
+    let dictionary = Dictionary::new(*n_filters, shape, axes.len(), data).map_err(|e| e.in_file(path))?;
 
     let mut state = State::default();
-    for (name, tensor) in file.iter().filter(|(_, tensor)| tensor.dtype() == T::TENSOR) {
-        if let Some(name) = name.strip_prefix(STATE) {
-            state.arrays.insert(name.to_owned(), Cow::Owned(numbers(path, name, &tensor)?));
+    let mut other_scalar = None;
+    for (name, tensor) in file.iter() {
+        match name.strip_prefix(STATE) {
+            Some(name) if tensor.dtype() == T::TENSOR => {
+                state.arrays.insert(name.to_owned(), Cow::Owned(numbers(path, name, &tensor)?));
+            }
+            Some(_) => other_scalar = Some(tensor.dtype()),
+            None => {}
         }
     }
     let progress = metadata.get("progress").map(|p| serde_json::from_str(p)).transpose();
@@ -237,7 +254,7 @@ pub fn load<T: Real>(path: &Path) -> Result<Saved<T>> {
     if let Some(numbers) = metadata.get("numbers") {
         state.numbers = serde_json::from_str(numbers).map_err(|e| wrong("numbers", "scalars by name", &e))?;
     }
-    Ok(Saved { config, dictionary, progress, state, path: path.to_owned() })
+    Ok(Saved { config, dictionary, progress, state, other_scalar, path: path.to_owned() })
 }
 
 /// A tensor's numbers as `T`.

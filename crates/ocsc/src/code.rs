@@ -24,7 +24,7 @@ pub struct Code<T> {
 impl<T: Real> Code<T> {
     /// Checks that every atom lies within (filter, depth, height, width), is finite, and occurs once.
     pub fn new(n_filters: usize, shape: [usize; 3], mut atoms: Vec<Atom<T>>) -> Result<Self> {
-        let pixels: usize = shape.iter().product();
+        let pixels = shape.iter().fold(1, |n: usize, &axis| n.saturating_mul(axis));
         if pixels > u32::MAX as usize || n_filters > u32::MAX as usize {
             return Err(Error::invalid(
                 "code",

@@ -99,7 +99,7 @@ impl Default for CoderConfig {
 }
 
 impl CoderConfig {
-    fn validate(&self) -> Result<()> {
+    pub(crate) fn validate(&self) -> Result<()> {
         self.rho.map_or(Ok(()), |rho| positive("the coder's rho", rho))?;
         at_least_one("the coder's iterations", self.max_iters)?;
         if !(1.0..2.0).contains(&self.relaxation) {
@@ -139,7 +139,7 @@ impl Default for ActiveSetConfig {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct UpdateConfig {
-    /// The penalty, fixed for the whole run; by default 50 / max|x| of the first sample.
+    /// The penalty, fixed for the whole run; by default 4 ||Z||^2 / K of the first code.
     pub rho: Option<f64>,
     /// Iterations per update (J in Algorithm 2).
     pub max_iters: usize,
@@ -200,7 +200,7 @@ pub enum Dtype {
     F64,
 }
 
-fn positive(what: &str, value: f64) -> Result<()> {
+pub(crate) fn positive(what: &str, value: f64) -> Result<()> {
     if value.is_finite() && value > 0.0 { Ok(()) } else { Err(Error::invalid(what, "a finite number above 0", value)) }
 }
 

@@ -109,3 +109,55 @@ impl<T: Real, F: Fn(usize) -> T> Kernel for Add<'_, T, F> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The canvas, folded, against modular indices, for filters up to the image's size and widths around whole blocks.
+    #[test]
+    fn canvas_is_the_plain_sum() {
+        for (axes, corner) in [
+            ([1, 1, 20], [1, 1, 9]),
+            ([1, 1, 8], [1, 1, 8]),
+            ([1, 7, 6], [1, 3, 5]),
+            ([1, 5, 17], [1, 5, 17]),
+            ([3, 4, 9], [2, 4, 3]),
+            ([2, 1, 1], [2, 1, 1]),
+        ] {
+            let shape = |[depth, height, width]: [usize; 3]| Shape { channels: 1, depth, height, width };
+            let dictionary = Dictionary::<f64>::random(3, shape(corner), 3, 1).unwrap();
+            let [d, h, w] = axes;
+            let support: Vec<u32> = (0..(d * h * w) as u32).filter(|p| p % 3 != 1).collect();
+            let value = |p: usize| (1.3 * (p + 1) as f64).sin();
+            let mut expected = vec![0.0; d * h * w];
+            for k in 0..3 {
+                for &p in &support {
+                    let p = p as usize;
+                    for (t, tap) in dictionary.filter(k).iter().enumerate() {
+                        let (i, j, l) = (t / (corner[1] * corner[2]), t / corner[2] % corner[1], t % corner[2]);
+                        let (i, j, l) = ((p / (h * w) + i) % d, (p / w % h + j) % h, (p % w + l) % w);
+                        expected[(i * h + j) * w + l] += value(p) * tap;
+                    }
+                }
+            }
+            let taps = Taps::new(&dictionary);
+            for fused in [true, false] {
+                let mut canvas = Canvas::new(shape(axes), shape(corner));
+                canvas.data.fill(9.0);
+                canvas.clear();
+                for k in 0..3 {
+                    if fused {
+                        canvas.add(&taps, k, &support, value);
+                    } else {
+                        let (row, taps) = (taps.row, taps.filter(k));
+                        Add { canvas: &mut canvas, taps, row, support: &support, value }.run::<false>();
+                    }
+                }
+                let mut image = vec![0.0; d * h * w];
+                canvas.fold_into(&mut image);
+                assert!(image.iter().zip(&expected).all(|(a, b)| (a - b).abs() < 1e-12), "{axes:?} {corner:?}");
+            }
+        }
+    }
+}

@@ -32,10 +32,11 @@ impl<T: Real> Dictionary<T> {
         if !(1..=3).contains(&rank) {
             return Err(Error::invalid("dictionary", "1 to 3 spatial axes", rank));
         }
-        if data.len() != n_filters * shape.len() {
+        let len = n_filters.saturating_mul(shape.len());
+        if data.len() != len {
             return Err(Error::invalid(
                 "dictionary",
-                format!("{} values for {n_filters} filters of {shape}", n_filters * shape.len()),
+                format!("{len} values for {n_filters} filters of {shape}"),
                 data.len(),
             ));
         }
@@ -63,7 +64,11 @@ impl<T: Real> Dictionary<T> {
             ));
         }
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        let mut data = Vec::with_capacity(n_filters * shape.len());
+        let mut data = Vec::new();
+        if data.try_reserve_exact(n_filters.saturating_mul(shape.len())).is_err() {
+            let found = format!("{n_filters} filters of {shape}");
+            return Err(Error::invalid("dictionary", "a size that fits in memory", found));
+        }
         for _ in 0..n_filters {
             let filter: Vec<f64> = (0..shape.len()).map(|_| StandardNormal.sample(&mut rng)).collect();
             let norm = filter.iter().map(|v| v * v).sum::<f64>().sqrt().max(f64::MIN_POSITIVE);
@@ -199,7 +204,8 @@ pub(crate) fn project_unit_ball<T: Real>(vector: &mut [T]) {
         // Rounding to T may leave the norm a hair above 1; shrink until the stored filter is feasible.
         loop {
             let stored = vector.iter().map(|v| T::of(v.f64() * scale).f64().powi(2)).sum::<f64>();
-            if stored <= 1.0 {
+            // Also when it is not a number, since then no scale would do.
+            if stored <= 1.0 || stored.is_nan() {
                 break;
             }
             scale *= 1.0 - T::EPSILON / 2.0;

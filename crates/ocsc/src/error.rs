@@ -60,6 +60,14 @@ impl Error {
         }
     }
 
+    /// The same complaint about a part of a file.
+    pub(crate) fn in_file(self, path: &Path) -> Self {
+        match self {
+            Error::Invalid { what, expected, found } => Error::File { path: path.to_owned(), what, expected, found },
+            other => other,
+        }
+    }
+
     /// An [`Error::Io`].
     pub fn io(path: &Path, source: std::io::Error) -> Self {
         Error::Io { path: path.to_owned(), source }

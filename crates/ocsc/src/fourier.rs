@@ -184,7 +184,7 @@ impl<T: Real> Fourier<T> {
     /// [`Fourier::forward_padded`] of many maps, with threads over maps: (maps, corner) to (maps, n_freqs).
     pub fn forward_many(&self, maps: &[T], corner: [usize; 3], spectra: &mut [Complex<T>], scratch: &mut [Scratch<T>]) {
         let (len, freqs) = (corner.iter().product::<usize>(), self.n_freqs());
-        let part = (maps.len() / len).div_ceil(scratch.len());
+        let part = (maps.len() / len).div_ceil(scratch.len()).max(1);
         spectra.par_chunks_mut(part * freqs).zip(maps.par_chunks(part * len)).zip(scratch.par_iter_mut()).for_each(
             |((spectra, maps), scratch)| {
                 for (spectrum, map) in spectra.chunks_exact_mut(freqs).zip(maps.chunks_exact(len)) {
@@ -203,7 +203,7 @@ impl<T: Real> Fourier<T> {
         scratch: &mut [Scratch<T>],
     ) {
         let (len, freqs) = (corner.iter().product::<usize>(), self.n_freqs());
-        let part = (maps.len() / len).div_ceil(scratch.len());
+        let part = (maps.len() / len).div_ceil(scratch.len()).max(1);
         spectra.par_chunks_mut(part * freqs).zip(maps.par_chunks_mut(part * len)).zip(scratch.par_iter_mut()).for_each(
             |((spectra, maps), scratch)| {
                 for (spectrum, map) in spectra.chunks_exact_mut(freqs).zip(maps.chunks_exact_mut(len)) {

@@ -85,6 +85,11 @@ impl<T: Real> Online<T> {
         }
         let old = self.dictionary.clone();
         let update = self.update.update(&mut self.dictionary);
+        if let Some(v) = self.dictionary.data().iter().find(|v| !v.is_finite()) {
+            let message = Error::invalid("the updated dictionary", "finite numbers (scale the samples, or use f64)", v);
+            self.dictionary = old;
+            return Err(message);
+        }
         self.coder.set_dictionary(&self.dictionary);
         self.step += 1;
         let dictionary_change = self.dictionary.relative_change(&old);

@@ -46,14 +46,14 @@ impl Shape {
         self.spatial()[3 - rank.clamp(1, 3)..].to_vec()
     }
 
-    /// Positions of one channel: depth x height x width.
+    /// Positions of one channel: depth x height x width. Saturates, so that absurd shapes hold no array.
     pub fn pixels(&self) -> usize {
-        self.depth * self.height * self.width
+        self.depth.saturating_mul(self.height).saturating_mul(self.width)
     }
 
-    /// All numbers.
+    /// All numbers. Saturates as [`Shape::pixels`].
     pub fn len(&self) -> usize {
-        self.channels * self.pixels()
+        self.channels.saturating_mul(self.pixels())
     }
 
     /// True if any axis has length zero.
@@ -139,6 +139,16 @@ pub trait Samples<T: Real>: Sync {
 }
 
 impl<T: Real> Samples<T> for [Sample<T>] {
+    fn len(&self) -> usize {
+        <[Sample<T>]>::len(self)
+    }
+    fn get(&self, index: usize) -> Result<Sample<T>> {
+        Ok(self[index].clone())
+    }
+}
+
+/// So that a slice can be a `&dyn Samples`: `&&samples[..]`.
+impl<T: Real> Samples<T> for &[Sample<T>] {
     fn len(&self) -> usize {
         <[Sample<T>]>::len(self)
     }

@@ -90,7 +90,7 @@ impl<T: Real> Spectral<T> {
 
     /// Numbers in {C^p}.
     pub(crate) fn inverse_gram_len(n_filters: usize, shape: Shape) -> usize {
-        n_freqs(shape).saturating_mul(2 * triangle(n_filters))
+        n_freqs(shape).saturating_mul(2).saturating_mul(triangle(n_filters))
     }
 
     /// The plan shared with the update.
@@ -106,6 +106,20 @@ impl<T: Real> Spectral<T> {
     /// The fixed penalty in C.
     pub fn rho(&self) -> f64 {
         self.rho
+    }
+
+    /// C^p at frequency `freq` of the half spectrum (see [`Fourier`]), (K, K) row by row: a copy, to look at.
+    pub fn inverse_gram(&self, freq: usize) -> Vec<Complex<T>> {
+        let (k, tri) = (self.n_filters, triangle(self.n_filters));
+        let (re, im) = self.inverse_gram[freq * 2 * tri..][..2 * tri].split_at(tri);
+        let lower = |i: usize, j: usize| Complex::new(re[triangle(i) + j], im[triangle(i) + j]);
+        let entry = |i: usize, j: usize| if j <= i { lower(i, j) } else { lower(j, i).conj() };
+        (0..k * k).map(|i| entry(i / k, i % k)).collect()
+    }
+
+    /// b^p at frequency `freq` of the half spectrum, (K): a copy, to look at.
+    pub fn cross(&self, freq: usize) -> Vec<Complex<T>> {
+        (0..self.n_filters).map(|filter| at(&self.cross, self.n_filters, freq, filter)).collect()
     }
 
     /// {C^p} and {b^p} as flat arrays, for checkpoints.
@@ -208,13 +222,13 @@ fn n_freqs(shape: Shape) -> usize {
 
 /// Numbers in a complex vector over the filters: real parts, then imaginary parts, each padded.
 fn row_len(n_filters: usize) -> usize {
-    2 * n_filters.next_multiple_of(BLOCK)
+    n_filters.div_ceil(BLOCK).saturating_mul(2 * BLOCK)
 }
 
 /// Where row k starts in a packed triangle, and so the length of a triangle with k rows.
 fn triangle(k: usize) -> usize {
     let (blocks, rest) = (k / BLOCK, k % BLOCK);
-    BLOCK * (blocks + 1) * (BLOCK * blocks / 2 + rest)
+    (BLOCK * blocks / 2 + rest).saturating_mul(BLOCK.saturating_mul(blocks + 1))
 }
 
 /// b <- b + x y and, by Sherman-Morrison, C <- (C^-1 + y y^H)^-1, at one frequency.
@@ -307,6 +321,71 @@ impl<T: Real> Kernel for Multiply<'_, T> {
             d_re[k] += sum_re.into_iter().sum::<T>() - diagonal * a;
             d_im[k] += sum_im.into_iter().sum::<T>() - diagonal * b;
             (start, k) = (start + len, k + 1);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type C = Complex<f64>;
+
+    /// Packs a Hermitian matrix.
+    fn packed(k: usize, full: &[C]) -> Vec<f64> {
+        let tri = triangle(k);
+        let mut c = vec![0.0; 2 * tri];
+        for (i, j) in (0..k).flat_map(|i| (0..=i).map(move |j| (i, j))) {
+            c[triangle(i) + j] = full[i * k + j].re;
+            c[tri + triangle(i) + j] = full[i * k + j].im;
+        }
+        c
+    }
+
+    fn vector(k: usize, values: &[C]) -> Vec<f64> {
+        let mut row = vec![0.0; row_len(k)];
+        gather(&mut row, row_len(k), k, |filter, _| values[filter]);
+        row
+    }
+
+    fn close(a: &[f64], b: &[f64]) -> bool {
+        a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-12)
+    }
+
+    /// The packed kernels, as chosen for this machine and without fused operations, against full matrices.
+    #[test]
+    fn packed_kernels_are_the_plain_loops() {
+        for k in [1, 2, 7, 8, 9, 16, 19] {
+            let number = |i: usize| C::new((0.7 * (i + 1) as f64).sin(), (1.9 * (i + 1) as f64).cos());
+            let r: Vec<C> = (0..k).map(|i| number(i + 500)).collect();
+            // Positive definite: a diagonal and two rank-1 parts.
+            let part = |i: usize, j: usize| number(i) * number(j).conj() + number(i + 90) * number(j + 90).conj();
+            let full: Vec<C> =
+                (0..k * k).map(|e| part(e / k, e % k) + if e / k == e % k { 2.0 } else { 0.0 }).collect();
+            let product: Vec<C> = (0..k).map(|i| (0..k).map(|j| full[i * k + j] * r[j]).sum()).collect();
+            let scale = 1.0 / (1.0 + r.iter().zip(&product).map(|(r, p)| (r.conj() * p).re).sum::<f64>());
+            let reduced: Vec<C> =
+                (0..k * k).map(|e| full[e] - product[e / k] * product[e % k].conj() * scale).collect();
+            let x = C::new(0.3, -1.2);
+            let cross: Vec<C> = r.iter().map(|r| x * r).collect();
+            for fused in [true, false] {
+                let (mut c, y) = (packed(k, &full), vector(k, &r));
+                let (mut b, mut w) = (vec![0.0; row_len(k)], vec![7.0; row_len(k)]);
+                let multiply = Multiply { c: &c, r: &y, d: &mut w };
+                if fused {
+                    dispatch(multiply)
+                } else {
+                    multiply.run::<false>()
+                }
+                assert!(close(&w, &vector(k, &product)), "K = {k}");
+                let absorb = Absorb { c: &mut c, b: &mut b, x, y: &y, w: &mut w };
+                if fused {
+                    dispatch(absorb)
+                } else {
+                    absorb.run::<false>()
+                }
+                assert!(close(&c, &packed(k, &reduced)) && close(&b, &vector(k, &cross)), "K = {k}");
+            }
         }
     }
 }

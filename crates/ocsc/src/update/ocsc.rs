@@ -132,11 +132,17 @@ impl<T: Real> Plan<T> {
     }
 }
 
+/// Four times ||Z||^2 / K, which is the mean of |z(p)|^2 over filters and frequencies: rho is added to sums of such
+/// numbers, so it must have their unit. A tenth and four times of it serve about as well.
+fn default_rho<T: Real>(code: &Code<T>) -> f64 {
+    let energy: f64 = code.atoms().iter().map(|a| a.value.f64().powi(2)).sum();
+    if energy > 0.0 { 4.0 * energy / code.n_filters() as f64 } else { 1.0 }
+}
+
 impl<T: Real> Update<T> for Ocsc<T> {
     fn absorb(&mut self, sample: &Sample<T>, code: &Code<T>, dictionary: &Dictionary<T>) -> Result<()> {
         if self.plan.is_none() {
-            let peak = sample.data().iter().fold(0.0_f64, |m, v| m.max(v.f64().abs()));
-            let rho = self.config.rho.unwrap_or(if peak > 0.0 { 50.0 / peak } else { 1.0 });
+            let rho = self.config.rho.unwrap_or_else(|| default_rho(code));
             let mut plan = Plan::new(dictionary.n_filters(), dictionary.shape(), sample.shape(), rho)?;
             plan.set_aux(dictionary);
             // theta = 0

@@ -15,3 +15,200 @@ pub fn data_dir() -> Option<PathBuf> {
     eprintln!("skipped: ../shared/data is absent (set OCSC_DATA)");
     None
 }
+
+use ocsc::config::{CoderConfig, StopRule};
+use ocsc::{Atom, Code, Config, Dictionary, Real, Sample, Shape};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use rand_distr::{Distribution, StandardNormal};
+
+pub fn rng(seed: u64) -> ChaCha8Rng {
+    ChaCha8Rng::seed_from_u64(seed)
+}
+
+/// Independent standard normal numbers.
+pub fn normal<T: Real>(len: usize, seed: u64) -> Vec<T> {
+    let mut rng = rng(seed);
+    (0..len)
+        .map(|_| {
+            let v: f64 = StandardNormal.sample(&mut rng);
+            T::of(v)
+        })
+        .collect()
+}
+
+pub fn shape(axes: [usize; 3]) -> Shape {
+    Shape { channels: 1, depth: axes[0], height: axes[1], width: axes[2] }
+}
+
+/// A sample of standard normal numbers.
+pub fn noise<T: Real>(axes: [usize; 3], seed: u64) -> Sample<T> {
+    Sample::new(shape(axes), normal(axes.iter().product(), seed)).unwrap()
+}
+
+/// Random filters of one channel and of unit norm.
+pub fn filters<T: Real>(k: usize, axes: [usize; 3], seed: u64) -> Dictionary<T> {
+    Dictionary::random(k, shape(axes), 3, seed).unwrap()
+}
+
+/// A code of which about `density` of the coefficients are not zero, with magnitudes around 1.
+pub fn sparse_code<T: Real>(k: usize, axes: [usize; 3], density: f64, seed: u64) -> Code<T> {
+    let mut rng = rng(seed);
+    let mut atoms = Vec::new();
+    for filter in 0..k as u32 {
+        for position in 0..axes.iter().product::<usize>() as u32 {
+            if rng.random_bool(density) {
+                let value: f64 = rng.random_range(0.5..1.5) * if rng.random_bool(0.5) { 1.0 } else { -1.0 };
+                atoms.push(Atom { filter, position, value: T::of(value) });
+            }
+        }
+    }
+    Code::new(k, axes, atoms).unwrap()
+}
+
+pub fn widen<T: Real>(values: &[T]) -> Vec<f64> {
+    values.iter().map(|v| v.f64()).collect()
+}
+
+pub fn dot(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
+/// max |a - b| relative to max |b|.
+pub fn distance(a: &[f64], b: &[f64]) -> f64 {
+    assert_eq!(a.len(), b.len());
+    let scale = b.iter().fold(f64::MIN_POSITIVE, |m, b| m.max(b.abs()));
+    a.iter().zip(b).fold(0.0, |m: f64, (a, b)| if (a - b).is_nan() { f64::NAN } else { m.max((a - b).abs()) }) / scale
+}
+
+/// |a - b| relative to |b|.
+pub fn relative(a: f64, b: f64) -> f64 {
+    (a - b).abs() / b.abs().max(f64::MIN_POSITIVE)
+}
+
+/// D as an explicit matrix: column k P + p is filter k with its first corner at p, wrapping around. One channel.
+pub struct Matrix {
+    pub columns: Vec<Vec<f64>>,
+    pub rows: usize,
+}
+
+impl Matrix {
+    pub fn new<T: Real>(dictionary: &Dictionary<T>, [d, h, w]: [usize; 3]) -> Self {
+        let [fd, fh, fw] = dictionary.shape().spatial();
+        let mut columns = Vec::new();
+        for k in 0..dictionary.n_filters() {
+            for p in 0..d * h * w {
+                let (pd, ph, pw) = (p / (h * w), p / w % h, p % w);
+                let mut column = vec![0.0; d * h * w];
+                for i in 0..fd {
+                    for j in 0..fh {
+                        for l in 0..fw {
+                            let at = (((pd + i) % d) * h + (ph + j) % h) * w + (pw + l) % w;
+                            column[at] += dictionary.filter(k)[(i * fh + j) * fw + l].f64();
+                        }
+                    }
+                }
+                columns.push(column);
+            }
+        }
+        Matrix { columns, rows: d * h * w }
+    }
+
+    /// D z.
+    pub fn times(&self, z: &[f64]) -> Vec<f64> {
+        let mut out = vec![0.0; self.rows];
+        for (column, z) in self.columns.iter().zip(z) {
+            out.iter_mut().zip(column).for_each(|(o, c)| *o += c * z);
+        }
+        out
+    }
+
+    /// D^T r.
+    pub fn transposed(&self, r: &[f64]) -> Vec<f64> {
+        self.columns.iter().map(|c| dot(c, r)).collect()
+    }
+
+    /// x - D z.
+    pub fn residual(&self, x: &[f64], z: &[f64]) -> Vec<f64> {
+        x.iter().zip(self.times(z)).map(|(x, e)| x - e).collect()
+    }
+
+    /// 1/2 ||x - D z||^2 + beta ||z||_1.
+    pub fn objective(&self, x: &[f64], z: &[f64], beta: f64) -> f64 {
+        let r = self.residual(x, z);
+        0.5 * dot(&r, &r) + beta * z.iter().map(|z| z.abs()).sum::<f64>()
+    }
+
+    /// The duality gap of z, from the textbook: s r is dual feasible for s = min(1, beta / max |D^T r|).
+    pub fn gap(&self, x: &[f64], z: &[f64], beta: f64) -> f64 {
+        let r = self.residual(x, z);
+        let top = self.transposed(&r).iter().fold(0.0, |m: f64, c| m.max(c.abs()));
+        let s = f64::min(1.0, beta / top);
+        self.objective(x, z, beta) - (s * dot(x, &r) - 0.5 * s * s * dot(&r, &r))
+    }
+
+    /// The minimum of the objective by plain cyclic coordinate descent, run until a sweep changes nothing and the gap
+    /// proves it.
+    pub fn minimum(&self, x: &[f64], beta: f64) -> f64 {
+        let norms: Vec<f64> = self.columns.iter().map(|c| dot(c, c)).collect();
+        let mut z = vec![0.0; self.columns.len()];
+        let mut r = x.to_vec();
+        for sweep in 0..200_000 {
+            for (j, column) in self.columns.iter().enumerate() {
+                let c = dot(column, &r) + norms[j] * z[j];
+                let new = soft(c, beta) / norms[j];
+                if new != z[j] {
+                    let step = new - z[j];
+                    r.iter_mut().zip(column).for_each(|(r, c)| *r -= step * c);
+                    z[j] = new;
+                }
+            }
+            if sweep % 50 == 49 && self.gap(x, &z, beta) <= 1e-11 * self.objective(x, &z, beta) {
+                return self.objective(x, &z, beta);
+            }
+        }
+        panic!("coordinate descent did not converge: gap {:e}", self.gap(x, &z, beta));
+    }
+}
+
+/// S_t(v).
+pub fn soft(v: f64, t: f64) -> f64 {
+    v.signum() * (v.abs() - t).max(0.0)
+}
+
+/// Coder settings that run `n` plain iterations with a fixed penalty.
+pub fn fixed(rho: f64, relaxation: f64, n: usize) -> CoderConfig {
+    CoderConfig { rho: Some(rho), adaptive_rho: false, relaxation, stop: StopRule::Change, max_iters: n }
+}
+
+/// Runs `f` on a pool of `n` threads.
+pub fn with_threads<R: Send>(n: usize, f: impl FnOnce() -> R + Send) -> R {
+    rayon::ThreadPoolBuilder::new().num_threads(n).build().unwrap().install(f)
+}
+
+/// So many random cases, without files that remember failures: a failure prints its input.
+pub fn cases(n: u32) -> proptest::test_runner::Config {
+    proptest::test_runner::Config { cases: n, failure_persistence: None, ..Default::default() }
+}
+
+/// Settings of a small learning problem.
+pub fn small_config(k: usize, filter: &[usize], beta: f64) -> Config {
+    Config { n_filters: k, filter_shape: filter.to_vec(), beta, seed: 3, ..Config::default() }
+}
+
+/// Samples made of sparse codes of random 3 x 3 filters, and these filters in the middle of 5 x 5, so that a learner of 5 x 5
+/// filters may find them at any shift.
+pub fn planted<T: Real>(k: usize, size: usize, n: u64, noise_level: f64, seed: u64) -> (Vec<Sample<T>>, Dictionary<T>) {
+    let small = filters::<f64>(k, [1, 3, 3], seed);
+    let mut data = vec![T::zero(); k * 25];
+    for (i, v) in small.data().iter().enumerate() {
+        data[i / 9 * 25 + (i / 3 % 3 + 1) * 5 + i % 3 + 1] = T::of(*v);
+    }
+    let sample = |i: u64| {
+        let clean = sparse_code::<f64>(k, [1, size, size], 0.012, seed + 1000 + i).reconstruct(&small).unwrap();
+        let noise: Vec<f64> = normal(size * size, seed + 2000 + i);
+        let data = clean.data().iter().zip(noise).map(|(v, n)| T::of(v + noise_level * n)).collect();
+        Sample::new(clean.shape(), data).unwrap()
+    };
+    ((0..n).map(sample).collect(), Dictionary::new(k, Shape::image(5, 5), 2, data).unwrap())
+}

@@ -34,7 +34,7 @@ mod plan;
 mod prox;
 
 use super::{Coded, Coder, Status, relative};
-use crate::config::{CoderConfig, StopRule};
+use crate::config::{CoderConfig, StopRule, positive};
 use crate::{Code, Dictionary, Error, Real, Result, Sample};
 use plan::Plan;
 
@@ -53,13 +53,20 @@ pub struct Admm<T: Real> {
 }
 
 impl<T: Real> Admm<T> {
-    /// A coder for a dictionary; settings as validated by [`crate::Config::validate`].
+    /// A coder for a dictionary of one channel; `tol` is that of the stopping rule.
     pub fn new(dictionary: &Dictionary<T>, beta: f64, tol: f64, config: CoderConfig) -> Result<Self> {
-        let channels = dictionary.shape().channels;
-        if channels != 1 {
-            return Err(Error::invalid("the admm coder", "1 channel", format!("{channels} channels")));
-        }
+        positive("beta", beta)?;
+        positive("tol", tol)?;
+        config.validate()?;
+        check_channels(dictionary)?;
         Ok(Admm { beta, tol, config, dictionary: dictionary.clone(), plan: None })
+    }
+}
+
+fn check_channels<T: Real>(dictionary: &Dictionary<T>) -> Result<()> {
+    match dictionary.shape().channels {
+        1 => Ok(()),
+        channels => Err(Error::invalid("the admm coder", "1 channel", format!("{channels} channels"))),
     }
 }
 
@@ -69,6 +76,7 @@ fn planned<'a, T: Real>(
     dictionary: &Dictionary<T>,
     sample: &Sample<T>,
 ) -> Result<&'a mut Plan<T>> {
+    check_channels(dictionary)?;
     dictionary.check_sample_shape(sample.shape())?;
     plan.take_if(|plan| plan.shape != sample.shape());
     Ok(plan.get_or_insert_with(|| Plan::new(dictionary, sample.shape())))
@@ -76,6 +84,10 @@ fn planned<'a, T: Real>(
 
 impl<T: Real> Coder<T> for Admm<T> {
     fn set_dictionary(&mut self, dictionary: &Dictionary<T>) {
+        let sizes = |d: &Dictionary<T>| (d.n_filters(), d.shape());
+        if sizes(dictionary) != sizes(&self.dictionary) {
+            self.plan = None;
+        }
         self.dictionary = dictionary.clone();
         if let Some(plan) = &mut self.plan {
             plan.set_dictionary(dictionary);
@@ -86,17 +98,22 @@ impl<T: Real> Coder<T> for Admm<T> {
         let (beta, tol, config) = (self.beta, self.tol, &self.config);
         let plan = planned(&mut self.plan, &self.dictionary, sample)?;
         let mut rho = config.rho.unwrap_or_else(|| default_rho(sample, beta));
-        plan.start(sample, start, beta, rho)?;
+        let correlation = plan.start(sample, start, beta, rho)?;
+        if correlation <= beta && start.is_none_or(|code| code.nonzeros() == 0) {
+            return plan.certified(sample, beta, rho, 0, Status::Converged);
+        }
 
         let mut best_dual = f64::NEG_INFINITY;
         let mut look_again_at = 0;
         for iter in 1..=config.max_iters {
             let step = plan.iterate(beta, rho, config.relaxation);
             best_dual = best_dual.max(step.dual_value);
+            let gap = relative(step.objective - best_dual, step.objective);
             let stop = match config.stop {
-                StopRule::Gap => iter >= look_again_at && relative(step.objective - best_dual, step.objective) <= tol,
+                StopRule::Gap => iter >= look_again_at && gap <= tol,
                 StopRule::Residuals => step.primal_residual() <= tol && step.dual_residual() <= tol,
-                StopRule::Change => step.change() <= tol,
+                // The code may stay at zero for the first iterations, which is no sign that it should.
+                StopRule::Change => step.change() <= tol && (step.is_nonzero() || gap <= tol),
             };
             if stop {
                 let coded = plan.certified(sample, beta, rho, iter, Status::Converged)?;

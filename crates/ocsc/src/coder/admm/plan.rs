@@ -77,6 +77,10 @@ impl Step {
     pub(super) fn dual_residual(&self) -> f64 {
         ratio(self.sums.change, self.sums.y)
     }
+    /// Whether u has a non-zero.
+    pub(super) fn is_nonzero(&self) -> bool {
+        self.sums.nonzeros > 0
+    }
     /// ||u - u_old|| relative to ||u||.
     pub(super) fn change(&self) -> f64 {
         ratio(self.sums.change, self.sums.u)
@@ -158,8 +162,8 @@ impl<T: Real> Plan<T> {
     }
 
     /// Starts from u = `start` and the dual that its residual suggests: rho y = clip(D^T (x - D u), beta), which is the
-    /// optimal dual when u is optimal.
-    pub(super) fn start(&mut self, sample: &Sample<T>, start: Option<&Code<T>>, beta: f64, rho: f64) -> Result<()> {
+    /// optimal dual when u is optimal. Returns max |D^T (x - D u)|.
+    pub(super) fn start(&mut self, sample: &Sample<T>, start: Option<&Code<T>>, beta: f64, rho: f64) -> Result<f64> {
         self.fourier.forward(sample.data(), &mut self.x_f, &mut self.scratch);
         let zero = Code::zero(self.dictionary.n_filters(), self.shape.spatial());
         let code = start.unwrap_or(&zero);
@@ -172,12 +176,15 @@ impl<T: Real> Plan<T> {
         self.set_image(&residual);
         let (pixels, scale) = (self.fourier.n_pixels(), 1.0 / rho);
         let (fourier, g_f) = (&self.fourier, &self.g_f);
+        self.groups.iter_mut().for_each(Group::clear);
         Self::each_filter(&mut self.groups, &mut self.v, &self.d_f, |group, v, d, _| {
             group.correlate(fourier, d, g_f);
+            group.note_correlation();
             for (v, q) in v[..pixels].iter_mut().zip(&group.q) {
                 *v = clip(*q * T::of(scale), threshold);
             }
         });
+        let correlation = self.correlation();
         for a in code.atoms() {
             let sign = if a.value > T::zero() { threshold } else { -threshold };
             self.v[a.filter as usize * self.stride + a.position as usize] = a.value + sign;
@@ -187,7 +194,7 @@ impl<T: Real> Plan<T> {
         for ((du, x), r) in self.du_f.iter_mut().zip(&self.x_f).zip(&self.g_f) {
             *du = x - r.scale(T::of(pixels as f64));
         }
-        Ok(())
+        Ok(correlation)
     }
 
     /// g_f <- the spectrum of an image, divided by P so that inverse transforms need no scaling.
@@ -320,9 +327,13 @@ impl<T: Real> Plan<T> {
         self.groups.iter_mut().for_each(Group::clear);
         Self::each_filter(&mut self.groups, &mut self.v, &self.d_f, |group, _, d, _| {
             group.correlate(fourier, d, g_f);
-            let top = group.q.iter().fold(T::zero(), |m, q| m.at_least(q.abs()));
-            group.sums.correlation = group.sums.correlation.max(top.f64());
+            group.note_correlation();
         });
+        self.correlation()
+    }
+
+    /// The largest correlation that the groups noted.
+    fn correlation(&self) -> f64 {
         self.groups.iter().fold(0.0, |m, group| m.max(group.sums.correlation))
     }
 }
@@ -339,6 +350,13 @@ impl<T: Real> Group<T> {
         dispatch(ConjugateProduct { out: &mut self.q_f, a: d, b: g_f });
         let pixels = fourier.n_pixels();
         fourier.inverse_unscaled(&mut self.q_f, fourier.shape(), &mut self.q[..pixels], &mut self.scratch);
+    }
+
+    /// Notes max |q|, infinite where a number overflowed: then the certificate promises nothing rather than too much.
+    fn note_correlation(&mut self) {
+        let top = self.q.iter().fold(T::zero(), |m, q| m.at_least(q.abs())).f64();
+        let top = if self.q.iter().all(|q| q.is_finite()) { top } else { f64::INFINITY };
+        self.sums.correlation = self.sums.correlation.max(top);
     }
 
     /// Adds D_k q to the group's sum, by a forward transform.

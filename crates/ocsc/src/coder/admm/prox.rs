@@ -113,3 +113,60 @@ impl<T: Real> Kernel for Prox<'_, T> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The vectorised loop, as chosen for this machine and without fused operations, against one number at a time.
+    #[test]
+    fn prox_is_the_plain_loop() {
+        for blocks in [0, 1, 2, 5] {
+            let number = |i: usize, step: f64| 2.0 * (step * (i + 1) as f64).sin();
+            let v: Vec<f64> = (0..blocks * LANES).map(|i| number(i, 1.7)).collect();
+            let q: Vec<f64> = (0..v.len()).map(|i| number(i, 2.3)).collect();
+            let (t, a) = (0.8, 1.8);
+            let (mut plain, mut expected, mut support) = (v.clone(), Sums::default(), Vec::new());
+            for i in 0..v.len() {
+                let shrink = |v: f64| v.signum() * (v.abs() - t).max(0.0);
+                let (u_old, y_old) = (shrink(v[i]), v[i] - shrink(v[i]));
+                let z = u_old - y_old + q[i];
+                let h = a * z + (1.0 - a) * u_old;
+                let u = shrink(h + y_old);
+                let y = y_old + h - u;
+                plain[i] = u + y;
+                expected.primal += (z - u).powi(2);
+                expected.change += (u - u_old).powi(2);
+                expected.z += z * z;
+                expected.u += u * u;
+                expected.y += y * y;
+                expected.l1 += u.abs();
+                expected.correlation = expected.correlation.max(q[i].abs());
+                if u != 0.0 {
+                    support.push(i as u32);
+                }
+            }
+            for fused in [true, false] {
+                let (mut fast, mut found) = (v.clone(), vec![7]);
+                let sums = if fused {
+                    prox(&mut fast, &q, t, a, &mut found)
+                } else {
+                    found.clear();
+                    Prox { v: &mut fast, q: &q, threshold: t, relaxation: a, support: &mut found }.run::<false>()
+                };
+                assert_eq!(found, support);
+                assert_eq!((sums.nonzeros, sums.correlation), (support.len(), expected.correlation));
+                assert!(fast.iter().zip(&plain).all(|(a, b)| (a - b).abs() < 1e-14));
+                let pairs = [
+                    (sums.primal, expected.primal),
+                    (sums.change, expected.change),
+                    (sums.z, expected.z),
+                    (sums.u, expected.u),
+                    (sums.y, expected.y),
+                    (sums.l1, expected.l1),
+                ];
+                assert!(pairs.iter().all(|(a, b)| (a - b).abs() <= 1e-13 * b.abs()), "{pairs:?}");
+            }
+        }
+    }
+}

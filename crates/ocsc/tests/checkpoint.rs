@@ -1,0 +1,252 @@
+//! Model files and checkpoints: round trips, resumed runs bit for bit, and files that are not what they should be.
+
+mod common;
+
+use common::*;
+use ocsc::checkpoint::{Saved, load, save};
+use ocsc::learner::Step;
+use ocsc::observe::{Moment, Observer, Silent};
+use ocsc::train::{Ended, Progress, Schedule, train};
+use ocsc::{Config, Online, Real, Result, Sample};
+use proptest::prelude::*;
+use safetensors::tensor::{Dtype, TensorView};
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+use std::path::Path;
+
+fn tiny<T: Real>() -> (Config, Vec<Sample<T>>) {
+    let (samples, _) = planted::<T>(3, 10, 5, 0.05, 21);
+    (Config { passes: 3, batch_size: 2, ..small_config(4, &[3, 3], 0.1) }, samples)
+}
+
+/// Writes a checkpoint at one step, and ends the run there if told to.
+struct SaveAt<'a> {
+    path: &'a Path,
+    step: usize,
+    stop: bool,
+}
+
+impl<T: Real> Observer<T> for SaveAt<'_> {
+    fn step(&mut self, run: &Moment<'_, T>, step: &Step<T>) -> Result<ControlFlow<()>> {
+        if step.step == self.step {
+            save(self.path, run.learner, Some(run.progress))?;
+            if self.stop {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+}
+
+fn resumed_run_is_the_uninterrupted_one<T: Real>(reset: bool) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("checkpoint.safetensors");
+    let (mut config, samples) = tiny::<T>();
+    config.update.reset = reset;
+    let mut whole = Online::<T>::new(config.clone(), 1).unwrap();
+    let schedule = Schedule::default();
+    let outcome = train(&mut whole, &samples, None, &schedule, Progress::default(), &mut Silent).unwrap();
+    assert_eq!((outcome.ended, outcome.progress.step), (Ended::Finished, 9));
+    // Within a pass, at the end of a pass, at the end of the run.
+    for step in [1, 3, 5, 6, 9] {
+        for stop in [true, false] {
+            let mut learner = Online::<T>::new(config.clone(), 1).unwrap();
+            let mut observer = SaveAt { path: &path, step, stop };
+            train(&mut learner, &samples, None, &schedule, Progress::default(), &mut observer).unwrap();
+            let saved = load::<T>(&path).unwrap();
+            assert!(saved.is_checkpoint());
+            assert_eq!(saved.config, config);
+            let (mut learner, progress) = saved.resume().unwrap();
+            assert_eq!((learner.step(), progress.step), (step, step));
+            assert_eq!(learner.dictionary(), &saved.dictionary);
+            let resumed = train(&mut learner, &samples, None, &schedule, progress, &mut Silent).unwrap();
+            assert_eq!(learner.dictionary(), whole.dictionary(), "from step {step}");
+            assert_eq!((resumed.progress.step, resumed.progress.samples), (9, outcome.progress.samples));
+            assert!(resumed.progress.seconds >= progress.seconds);
+        }
+    }
+}
+
+#[test]
+fn resumed_runs_are_the_uninterrupted_ones_bit_for_bit() {
+    resumed_run_is_the_uninterrupted_one::<f32>(false);
+    resumed_run_is_the_uninterrupted_one::<f64>(false);
+    resumed_run_is_the_uninterrupted_one::<f32>(true);
+}
+
+#[test]
+fn model_files_round_trip() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("model.safetensors");
+    for axes in [&[7][..], &[3, 5], &[2, 3, 4]] {
+        let learner = Online::<f32>::new(Config { beta: 0.37, seed: 9, ..small_config(4, axes, 0.1) }, 1).unwrap();
+        save(&path, &learner, None).unwrap();
+        let saved = load::<f32>(&path).unwrap();
+        assert_eq!((&saved.config, &saved.dictionary), (learner.config(), learner.dictionary()));
+        assert_eq!(saved.dictionary.rank(), axes.len());
+        assert!(!saved.is_checkpoint());
+        // The same numbers in double precision.
+        let wide = load::<f64>(&path).unwrap();
+        assert!(distance(wide.dictionary.data(), &widen(learner.dictionary().data())) < 1e-7);
+        // The same bytes a second time.
+        let bytes = std::fs::read(&path).unwrap();
+        save(&path, &learner, None).unwrap();
+        assert_eq!(bytes, std::fs::read(&path).unwrap());
+    }
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "no temporary file is left");
+}
+
+#[test]
+fn a_finished_model_cannot_be_resumed_and_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("model.safetensors");
+    save(&path, &Online::<f32>::new(tiny::<f32>().0, 1).unwrap(), None).unwrap();
+    let message = load::<f32>(&path).unwrap().resume().err().unwrap().to_string();
+    assert!(message.contains("finished model") && message.contains("model.safetensors"), "{message}");
+}
+
+/// A checkpoint of a few steps.
+fn checkpoint<T: Real>(path: &Path) {
+    let (config, samples) = tiny::<T>();
+    let mut learner = Online::<T>::new(config, 1).unwrap();
+    let mut observer = SaveAt { path, step: 2, stop: true };
+    train(&mut learner, &samples, None, &Schedule::default(), Progress::default(), &mut observer).unwrap();
+}
+
+#[test]
+fn a_checkpoint_resumes_in_its_own_scalar_only() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("checkpoint.safetensors");
+    checkpoint::<f64>(&path);
+    let saved = load::<f32>(&path).unwrap();
+    let message = saved.resume().err().unwrap().to_string();
+    assert!(message.contains("f32") && message.contains("f64"), "{message}");
+    assert!(load::<f64>(&path).unwrap().resume().is_ok());
+}
+
+/// Reads and resumes; only panics and endless loops can fail here.
+fn try_everything(path: &Path) -> bool {
+    let single = load::<f32>(path).and_then(|saved: Saved<f32>| saved.resume());
+    let double = load::<f64>(path).and_then(|saved: Saved<f64>| saved.resume());
+    single.is_ok() || double.is_ok()
+}
+
+#[test]
+fn a_truncated_file_is_an_error_at_every_length() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("checkpoint.safetensors");
+    let (config, _) = tiny::<f32>();
+    let learner = Online::<f32>::new(Config { n_filters: 1, ..config }, 1).unwrap();
+    save(&path, &learner, Some(&Progress::default())).unwrap();
+    let bytes = std::fs::read(&path).unwrap();
+    let cut = folder.path().join("cut.safetensors");
+    for len in 0..bytes.len() {
+        std::fs::write(&cut, &bytes[..len]).unwrap();
+        let message = load::<f32>(&cut).err().unwrap().to_string();
+        assert!(message.contains("cut.safetensors"), "{message}");
+    }
+}
+
+/// Writes a file with a dictionary tensor of any type and shape, and any metadata.
+fn write(path: &Path, dtype: Dtype, shape: &[usize], bytes: &[u8], metadata: &[(&str, &str)]) {
+    let tensor = TensorView::new(dtype, shape.to_vec(), bytes).unwrap();
+    let metadata: HashMap<String, String> = metadata.iter().map(|(a, b)| (a.to_string(), b.to_string())).collect();
+    safetensors::serialize_to_file([("dictionary", tensor)], Some(metadata), path).unwrap();
+}
+
+#[test]
+fn files_with_wrong_parts_are_refused_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("odd.safetensors");
+    let good = [("format", "ocsc/1"), ("config", "{}")];
+    let bytes: Vec<u8> = [0.5_f32; 4].iter().flat_map(|v| v.to_le_bytes()).collect();
+    write(&path, Dtype::F32, &[2, 1, 2], &bytes, &good);
+    assert!(load::<f32>(&path).is_ok());
+    let refused = |expected: &str| {
+        let message = load::<f32>(&path).err().unwrap().to_string();
+        assert!(message.contains("odd.safetensors") && message.contains(expected), "{message}");
+    };
+    write(&path, Dtype::F32, &[2, 1, 2], &bytes, &[("format", "ocsc/2"), ("config", "{}")]);
+    refused("ocsc/2");
+    write(&path, Dtype::F32, &[2, 1, 2], &bytes, &[("config", "{}")]);
+    refused("metadata");
+    for config in ["", "7", "{\"beta\": \"one\"}", "{\"no such setting\": 1}", "{\"beta\": -1}", "{\"beta\": 1e999}"] {
+        write(&path, Dtype::F32, &[2, 1, 2], &bytes, &[("format", "ocsc/1"), ("config", config)]);
+        refused("");
+    }
+    write(&path, Dtype::I32, &[2, 1, 2], &bytes, &good);
+    refused("f32 or f64");
+    write(&path, Dtype::F16, &[4, 1, 2], &bytes, &good);
+    refused("f32 or f64");
+    for shape in [&[4][..], &[2, 2], &[1, 1, 1, 1, 1, 4]] {
+        write(&path, Dtype::F32, shape, &bytes, &good);
+        refused("");
+    }
+    for shape in [[0, 1, 2, 2], [1, 0, 2, 2], [1, 0, 1 << 40, 1 << 40], [1 << 40, 0, 1 << 40, 1 << 40], [1, 1, 1, 0]] {
+        write(&path, Dtype::F32, &shape, &[], &good);
+        refused("");
+    }
+    for value in [f32::NAN, f32::INFINITY, 2.0, 1e30] {
+        write(&path, Dtype::F32, &[1, 1, 1], &value.to_le_bytes(), &good);
+        refused("");
+    }
+    std::fs::write(&path, "not safetensors at all").unwrap();
+    refused("safetensors");
+    // A header that claims more than there is.
+    std::fs::write(&path, u64::MAX.to_le_bytes()).unwrap();
+    refused("safetensors");
+    let header = r#"{"dictionary":{"dtype":"F32","shape":[4294967296,4294967296,4294967296],"data_offsets":[0,4]}}"#;
+    let mut huge = (header.len() as u64).to_le_bytes().to_vec();
+    huge.extend(header.bytes().chain([0; 4]));
+    std::fs::write(&path, huge).unwrap();
+    refused("safetensors");
+    assert!(load::<f32>(&folder.path().join("absent")).err().unwrap().to_string().contains("absent"));
+}
+
+#[test]
+fn a_checkpoint_with_a_made_up_sample_shape_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("checkpoint.safetensors");
+    checkpoint::<f32>(&path);
+    let bytes = std::fs::read(&path).unwrap();
+    let old = b"[1.0,1.0,10.0,10.0]";
+    let at = bytes.windows(old.len()).position(|w| w == old).expect("the sample shape in the header");
+    for new in [b"[1.0,1.0,1e300,1e9]", b"[1.0,1.0,10.0,99.0]", b"[2.0,1.0,10.0,10.0]", b"[1.0,1.0,0.00,10.0]"] {
+        let mut changed = bytes.clone();
+        changed[at..at + old.len()].copy_from_slice(new);
+        std::fs::write(&path, changed).unwrap();
+        let message = load::<f32>(&path).unwrap().resume().err().unwrap().to_string();
+        assert!(message.contains("checkpoint.safetensors"), "{message}");
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(512))]
+
+    /// Most flips in the header are errors, flips in the numbers may pass; none may panic.
+    #[test]
+    fn flipped_bytes_never_panic(
+        flips in prop::collection::vec((0.0..1.0_f64, any::<bool>(), any::<u8>()), 1..4), double in any::<bool>(),
+    ) {
+        use std::sync::OnceLock;
+        static FILES: OnceLock<[Vec<u8>; 2]> = OnceLock::new();
+        let [single_bytes, double_bytes] = FILES.get_or_init(|| {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("checkpoint.safetensors");
+            checkpoint::<f32>(&path);
+            let single = std::fs::read(&path).unwrap();
+            checkpoint::<f64>(&path);
+            [single, std::fs::read(&path).unwrap()]
+        });
+        let mut bytes = if double { double_bytes.clone() } else { single_bytes.clone() };
+        let header = 8 + u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
+        for (place, in_header, value) in flips {
+            let len = if in_header { header } else { bytes.len() };
+            bytes[(place * len as f64) as usize] = value;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("flipped.safetensors");
+        std::fs::write(&path, bytes).unwrap();
+        try_everything(&path);
+    }
+}

@@ -1,0 +1,262 @@
+//! The paper's dictionary update against a textbook twin of Algorithm 2 and against slow projected gradient.
+
+mod common;
+
+use common::*;
+use faer::linalg::solvers::{PartialPivLu, Solve};
+use faer::{Mat, c64};
+use ocsc::config::UpdateConfig;
+use ocsc::update::{Ocsc, Update};
+use ocsc::{Code, Dictionary, Fourier, Real, Sample};
+use proptest::prelude::*;
+
+/// A frozen problem: samples with codes, and a dictionary to start from.
+struct Problem {
+    axes: [usize; 3],
+    pairs: Vec<(Sample<f64>, Code<f64>)>,
+    start: Dictionary<f64>,
+}
+
+impl Problem {
+    /// `strength` scales the samples: small ones leave the norm constraint inactive.
+    fn new(axes: [usize; 3], corner: [usize; 3], k: usize, samples: u64, strength: f64, seed: u64) -> Self {
+        let pair = |i: u64| {
+            let x = noise::<f64>(axes, seed + 10 * i + 1).map(|v| strength * v);
+            (x, sparse_code(k, axes, 0.25, seed + 10 * i + 2))
+        };
+        Problem { axes, pairs: (0..samples).map(pair).collect(), start: filters(k, corner, seed) }
+    }
+
+    /// Column (k, tap) of the linear map from dictionaries to reconstructions: code k shifted by the tap's place.
+    fn shifted_codes(&self) -> Vec<Vec<f64>> {
+        let [d, h, w] = self.axes;
+        let [fd, fh, fw] = self.start.shape().spatial();
+        let mut columns = Vec::new();
+        for k in 0..self.start.n_filters() {
+            for tap in 0..fd * fh * fw {
+                let (i, j, l) = (tap / (fh * fw), tap / fw % fh, tap % fw);
+                let mut column = Vec::new();
+                for (_, z) in &self.pairs {
+                    let mut image = vec![0.0; d * h * w];
+                    for a in z.atoms().iter().filter(|a| a.filter as usize == k) {
+                        let p = a.position as usize;
+                        let (pd, ph, pw) = (p / (h * w), p / w % h, p % w);
+                        image[(((pd + i) % d) * h + (ph + j) % h) * w + (pw + l) % w] += a.value;
+                    }
+                    column.extend(image);
+                }
+                columns.push(column);
+            }
+        }
+        columns
+    }
+
+    fn target(&self) -> Vec<f64> {
+        self.pairs.iter().flat_map(|(x, _)| x.data().to_vec()).collect()
+    }
+
+    /// sum_i 1/2 ||x_i - sum_k D_k * z_ik||^2.
+    fn objective(&self, d: &Dictionary<f64>) -> f64 {
+        let error = |(x, z): &(Sample<f64>, Code<f64>)| {
+            let r = Matrix::new(d, self.axes).residual(x.data(), &z.to_dense());
+            0.5 * dot(&r, &r)
+        };
+        self.pairs.iter().map(error).sum()
+    }
+
+    /// The minimum over the unit balls by projected gradient with Nesterov's momentum and restarts, in the spatial
+    /// domain; also the norms of the minimiser.
+    fn minimum(&self) -> (f64, Vec<f64>) {
+        let (columns, x, taps) = (self.shifted_codes(), self.target(), self.start.shape().len());
+        let n = columns.len();
+        let gram: Vec<Vec<f64>> = columns.iter().map(|a| columns.iter().map(|b| dot(a, b)).collect()).collect();
+        let right: Vec<f64> = columns.iter().map(|a| dot(a, &x)).collect();
+        let value = |d: &[f64]| -> f64 {
+            (0..n).map(|i| d[i] * (0.5 * dot(&gram[i], d) - right[i])).sum::<f64>() + 0.5 * dot(&x, &x)
+        };
+        let lipschitz = gram.iter().map(|row| row.iter().map(|v| v.abs()).sum()).fold(1e-9, f64::max);
+        let mut d = vec![0.0; n];
+        let (mut ahead, mut t, mut best) = (d.clone(), 1.0_f64, value(&d));
+        for _ in 0..20_000 {
+            let mut next: Vec<f64> =
+                (0..n).map(|i| ahead[i] - (dot(&gram[i], &ahead) - right[i]) / lipschitz).collect();
+            for filter in next.chunks_mut(taps) {
+                let norm = dot(filter, filter).sqrt().max(1.0);
+                filter.iter_mut().for_each(|v| *v /= norm);
+            }
+            let new = value(&next);
+            let t_next = if new > best { 1.0 } else { 0.5 * (1.0 + (1.0 + 4.0 * t * t).sqrt()) };
+            let momentum = if new > best { 0.0 } else { (t - 1.0) / t_next };
+            ahead = next.iter().zip(&d).map(|(a, b)| a + momentum * (a - b)).collect();
+            (d, t, best) = (next, t_next, new);
+        }
+        (best, d.chunks(taps).map(|f| dot(f, f).sqrt()).collect())
+    }
+
+    fn update(&self, config: UpdateConfig) -> Dictionary<f64> {
+        let mut update = Ocsc::new(config);
+        for (x, z) in &self.pairs {
+            update.absorb(x, z, &self.start).unwrap();
+        }
+        let mut d = self.start.clone();
+        update.update(&mut d);
+        assert!(d.norms().into_iter().all(|norm| norm <= 1.0));
+        d
+    }
+
+    /// Algorithm 2 step by step: D, V and Theta stored, and one dense system per frequency, for `iterations`.
+    fn textbook(&self, rho: f64, iterations: usize, reset: bool) -> Vec<f64> {
+        let (k, corner) = (self.start.n_filters(), self.start.shape().spatial());
+        let fourier = Fourier::<f64>::new(self.axes);
+        let (mut scratch, freqs) = (fourier.scratch(), fourier.n_freqs());
+        let zero = c64::new(0.0, 0.0);
+        let mut gram = vec![Mat::<c64>::zeros(k, k); freqs];
+        let mut cross = vec![Mat::<c64>::zeros(k, 1); freqs];
+        for (x, z) in &self.pairs {
+            let mut x_f = vec![zero; freqs];
+            fourier.forward(x.data(), &mut x_f, &mut scratch);
+            let mut z_f = vec![vec![zero; freqs]; k];
+            for (map, z_f) in z.to_dense().chunks(fourier.n_pixels()).zip(&mut z_f) {
+                fourier.forward(map, z_f, &mut scratch);
+            }
+            for p in 0..freqs {
+                for i in 0..k {
+                    cross[p][(i, 0)] += x_f[p] * z_f[i][p].conj();
+                    for j in 0..k {
+                        gram[p][(i, j)] += z_f[i][p].conj() * z_f[j][p];
+                    }
+                }
+            }
+        }
+        let spectra = |v: &[f64]| {
+            let mut spectra = vec![vec![zero; freqs]; k];
+            for (filter, spectrum) in v.chunks(self.start.shape().len()).zip(&mut spectra) {
+                fourier.forward_padded(filter, corner, spectrum, &mut fourier.scratch());
+            }
+            spectra
+        };
+        let mut v = if reset { vec![0.0; self.start.data().len()] } else { self.start.data().to_vec() };
+        let mut v_f = spectra(&v);
+        let mut theta = vec![vec![zero; freqs]; k];
+        let mut d = theta.clone();
+        for _ in 0..iterations {
+            for p in 0..freqs {
+                let system = Mat::from_fn(k, k, |i, j| gram[p][(i, j)] + if i == j { rho } else { 0.0 });
+                let right = Mat::from_fn(k, 1, |i, _| cross[p][(i, 0)] + rho * (v_f[i][p] - theta[i][p]));
+                let solution = PartialPivLu::new(system.as_ref()).solve(&right);
+                (0..k).for_each(|i| d[i][p] = solution[(i, 0)]);
+            }
+            for (i, filter) in v.chunks_mut(self.start.shape().len()).enumerate() {
+                let mut sum: Vec<c64> = d[i].iter().zip(&theta[i]).map(|(d, t)| d + t).collect();
+                fourier.inverse_cropped(&mut sum, corner, filter, &mut scratch);
+                let norm = dot(filter, filter).sqrt().max(1.0);
+                filter.iter_mut().for_each(|v| *v /= norm);
+            }
+            v_f = spectra(&v);
+            for i in 0..k {
+                for p in 0..freqs {
+                    theta[i][p] += d[i][p] - v_f[i][p];
+                }
+            }
+        }
+        v
+    }
+}
+
+fn problems() -> impl Strategy<Value = ([usize; 3], [usize; 3], usize, u64)> {
+    let sizes = prop_oneof![
+        (Just(1_usize), Just(1_usize), 6..24_usize),
+        (Just(1_usize), 3..7_usize, 3..7_usize),
+        (2..4_usize, 2..4_usize, 2..5_usize),
+    ];
+    (sizes, 1..11_usize, 0..10_000_u64).prop_flat_map(|((d, h, w), k, seed)| {
+        let corner = (1..=d.min(2), 1..=h.min(3), 1..=w.min(4)).prop_map(|(a, b, c)| [a, b, c]);
+        (Just([d, h, w]), corner, Just(k), Just(seed))
+    })
+}
+
+proptest! {
+    #![proptest_config(cases(24))]
+
+    #[test]
+    fn iterates_are_the_textbooks(
+        (axes, corner, k, seed) in problems(), iterations in 1..20_usize, rho in 0.5..30.0_f64, reset in any::<bool>(),
+    ) {
+        let problem = Problem::new(axes, corner, k, 2, 1.5, seed);
+        let config = UpdateConfig { rho: Some(rho), max_iters: iterations, tol: 1e-300, reset };
+        let expected = problem.textbook(rho, iterations, reset);
+        prop_assert!(distance(problem.update(config).data(), &expected) < 1e-9);
+    }
+
+    #[test]
+    fn many_iterations_reach_the_minimum_over_the_unit_balls(
+        (axes, corner, k, seed) in problems(), strength in prop_oneof![Just(0.05), Just(1.0), Just(20.0)],
+    ) {
+        let k = k.min(4);
+        let problem = Problem::new(axes, corner, k, 3, strength, seed);
+        let (minimum, _) = problem.minimum();
+        let start = problem.objective(&problem.start);
+        for reset in [false, true] {
+            let config = UpdateConfig { rho: Some(5.0), max_iters: 20_000, tol: 1e-11, reset };
+            let found = problem.objective(&problem.update(config));
+            prop_assert!((found - minimum).abs() < 1e-6 * minimum.max(1e-6 * start), "{} {}", found, minimum);
+        }
+    }
+}
+
+/// The two sides of the constraint: weak samples leave all filters inside the ball, strong ones push all to its surface.
+#[test]
+fn the_constraint_binds_when_it_should() {
+    for (strength, active) in [(0.05, false), (20.0, true)] {
+        let problem = Problem::new([1, 6, 7], [1, 3, 3], 3, 3, strength, 7);
+        let (minimum, norms) = problem.minimum();
+        let config = UpdateConfig { rho: Some(5.0), max_iters: 20_000, tol: 1e-12, reset: false };
+        let d = problem.update(config);
+        assert!(relative(problem.objective(&d), minimum) < 1e-6);
+        for (found, expected) in d.norms().into_iter().zip(norms) {
+            assert!((found - expected).abs() < 1e-3, "{found} {expected}");
+            assert_eq!(found > 1.0 - 1e-12, active);
+        }
+    }
+}
+
+/// Every dictionary on the way is feasible exactly, also in single precision, however few iterations were made.
+fn stays_feasible<T: Real>() {
+    for seed in 0..20 {
+        let axes = [1, 9, 8];
+        let mut d = filters::<T>(9, [1, 4, 5], seed);
+        let mut update = Ocsc::new(UpdateConfig { max_iters: 1 + seed as usize % 4, ..UpdateConfig::default() });
+        for step in 0..5 {
+            let x = noise::<T>(axes, 100 * seed + step).map(|v| 30.0 * v);
+            update.absorb(&x, &sparse_code(9, axes, 0.1, 100 * seed + step + 50), &d).unwrap();
+            let before = d.clone();
+            let updated = update.update(&mut d);
+            assert!(updated.iterations >= 1 && updated.residuals.0.is_finite() && updated.residuals.1.is_finite());
+            assert!(d.norms().into_iter().all(|norm| norm <= 1.0));
+            assert_ne!(d, before);
+        }
+    }
+}
+
+#[test]
+fn dictionaries_are_feasible_exactly() {
+    stays_feasible::<f32>();
+    stays_feasible::<f64>();
+}
+
+#[test]
+fn no_samples_no_update() {
+    let mut d = filters::<f32>(3, [1, 3, 3], 1);
+    let before = d.clone();
+    let mut update = Ocsc::<f32>::new(UpdateConfig::default());
+    assert_eq!(update.update(&mut d).iterations, 0);
+    assert_eq!(d, before);
+    assert!(update.statistics().is_none());
+}
+
+#[test]
+fn threads_do_not_change_a_bit() {
+    let problem = Problem::new([1, 10, 11], [1, 4, 3], 19, 3, 2.0, 3);
+    let run = || problem.update(UpdateConfig::default());
+    assert_eq!(with_threads(1, run), with_threads(2, run));
+}
