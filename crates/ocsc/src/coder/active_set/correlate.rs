@@ -82,13 +82,39 @@ impl<T: Real> Correlate<'_, T> {
     /// V vectors of positions from column x on, for one pair of filters.
     #[inline(always)]
     fn stretch<const V: usize, const FMA: bool>(&mut self, pair: usize, taps: &[T], x: usize) {
+        let mut products = [[[T::zero(); VECTOR]; V]; PAIR];
+        self.products::<V, FMA>(taps, x, &mut products);
+        let weights = &self.inverse_weights[pair * PAIR..][..PAIR];
+        let strength = self.line.strength[x..][..V * VECTOR].as_chunks_mut::<VECTOR>().0;
+        let filter = self.line.filter[x..][..V * VECTOR].as_chunks_mut::<VECTOR>().0;
+        for v in 0..V {
+            let (mut strongest, mut name) = (strength[v], filter[v]);
+            for f in 0..PAIR {
+                let (weight, k, products) = (weights[f], T::of((pair * PAIR + f) as f64), products[f][v]);
+                for i in 0..VECTOR {
+                    let c = products[i] * weight;
+                    let c = if self.signed { c } else { c.abs() };
+                    let stronger = c > strongest[i];
+                    strongest[i] = if stronger { c } else { strongest[i] };
+                    name[i] = if stronger { k } else { name[i] };
+                }
+            }
+            (strength[v], filter[v]) = (strongest, name);
+        }
+    }
+
+    /// The correlations. The sums are copied out once at the end: they stay in registers only if nobody else sees them.
+    #[inline(always)]
+    fn products<const V: usize, const FMA: bool>(&self, taps: &[T], x: usize, out: &mut [[[T; VECTOR]; V]; PAIR]) {
         let mut sums = [[[T::zero(); VECTOR]; V]; PAIR];
         let width = self.filters.width;
         for (start, taps) in self.line.rows.iter().zip(taps.chunks_exact(width * PAIR)) {
             let row = &self.canvas[start + x..][..V * VECTOR + width - 1];
             for (j, taps) in taps.as_chunks::<PAIR>().0.iter().enumerate() {
-                let columns = &row[j..][..V * VECTOR];
-                for (v, columns) in columns.as_chunks::<VECTOR>().0.iter().enumerate() {
+                let stretch = &row[j..][..V * VECTOR];
+                for v in 0..V {
+                    let mut columns = [T::zero(); VECTOR];
+                    columns.copy_from_slice(&stretch[v * VECTOR..][..VECTOR]);
                     for f in 0..PAIR {
                         for i in 0..VECTOR {
                             sums[f][v][i] = taps[f].fused::<FMA>(columns[i], sums[f][v][i]);
@@ -97,20 +123,6 @@ impl<T: Real> Correlate<'_, T> {
                 }
             }
         }
-        let weights = &self.inverse_weights[pair * PAIR..][..PAIR];
-        for f in 0..PAIR {
-            let (weight, name) = (weights[f], T::of((pair * PAIR + f) as f64));
-            let strength = self.line.strength[x..][..V * VECTOR].as_chunks_mut::<VECTOR>().0;
-            let filter = self.line.filter[x..][..V * VECTOR].as_chunks_mut::<VECTOR>().0;
-            for v in 0..V {
-                for i in 0..VECTOR {
-                    let c = sums[f][v][i] * weight;
-                    let c = if self.signed { c } else { c.abs() };
-                    let stronger = c > strength[v][i];
-                    strength[v][i] = if stronger { c } else { strength[v][i] };
-                    filter[v][i] = if stronger { name } else { filter[v][i] };
-                }
-            }
-        }
+        *out = sums;
     }
 }
