@@ -109,7 +109,7 @@ impl CoderConfig {
     }
 }
 
-/// Settings of the `active_set` coder.
+/// Settings of the `active_set` coder, see [`crate::coder::ActiveSet`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ActiveSetConfig {
@@ -117,21 +117,13 @@ pub struct ActiveSetConfig {
     pub weights: Option<Vec<f64>>,
     /// Codes without negative values.
     pub nonnegative: bool,
-    /// Rounds
+    /// Full correlations after which the coder gives up with [`crate::coder::Status::MaxIters`].
     pub max_rounds: usize,
-    /// Sweeps per round
-    pub max_sweeps: usize,
-    /// x
-    pub inner: f64,
-    /// x
-    pub inner_floor: f64,
-    /// x
-    pub ignore: f64,
 }
 
 impl Default for ActiveSetConfig {
     fn default() -> Self {
-        ActiveSetConfig { weights: None, nonnegative: false, max_rounds: 50, max_sweeps: 20, inner: 0.1, inner_floor: 0.3, ignore: 0.3 }
+        ActiveSetConfig { weights: None, nonnegative: false, max_rounds: 100 }
     }
 }
 

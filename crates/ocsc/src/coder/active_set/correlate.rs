@@ -38,7 +38,7 @@ impl<T: Real> Line<T> {
         canvas: &[T],
         line: usize,
     ) {
-        self.rows.iter_mut().enumerate().for_each(|(row, start)| *start = frame.row(line, row));
+        self.rows.iter_mut().zip(frame.starts(line)).for_each(|(row, start)| *row = *start as usize);
         self.strength.fill(T::zero());
         dispatch(Correlate { filters, inverse_weights, signed, canvas, line: self });
     }

@@ -10,24 +10,24 @@
 //! order jumps between distant parts of the canvas and the processor works on several at once.
 
 use super::filters::Filters;
-use super::frame::{Frame, LANES};
+use super::frame::{Frame, GROUP, LANES};
 use crate::Real;
 use crate::config::Boundary;
 use crate::simd::{Kernel, dispatch};
 
 /// Dot products run in this many sums at once, to hide the latency of additions.
-const SUMS: usize = 4;
+const SUMS: usize = GROUP;
 
 /// One atom of the active list.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Active<T> {
     pub(super) filter: u32,
-    pub(super) position: u32,
+    /// The flat position is line times positions per line plus column.
+    pub(super) line: u32,
+    pub(super) column: u32,
     pub(super) value: T,
     /// 1 / energy, or 0 for an atom without any.
     pub(super) inverse_energy: T,
-    /// Where its first row's first column is on the canvas; not used on the border.
-    pub(super) start: u32,
     pub(super) border: bool,
 }
 
@@ -35,8 +35,6 @@ pub(super) struct Active<T> {
 pub(super) struct Setting<'a, T> {
     pub(super) frame: &'a Frame,
     pub(super) filters: &'a Filters<T>,
-    /// See [`Frame::deltas`].
-    pub(super) deltas: &'a [usize],
     /// The weight of each filter in the l1 norm.
     pub(super) weights: &'a [T],
     pub(super) nonnegative: bool,
@@ -69,12 +67,14 @@ impl<T: Real> Kernel for Sweep<'_, T> {
         for &i in self.order {
             let atom = &mut self.atoms[i as usize];
             let k = atom.filter as usize;
-            let (taps, weight) = (self.setting.filters.rows(k), self.setting.weights[k]);
-            let taps = taps.as_chunks::<LANES>().0;
-            let line = atom.position as usize / self.setting.frame.positions[2];
-            let column = atom.position as usize % self.setting.frame.positions[2];
-            let starts = Starts { setting: self.setting, atom: *atom, line, column };
-            let c = dot::<T, FMA>(self.canvas, taps, blocks, &starts);
+            let (taps, weight) = (self.setting.filters.rows(k).as_chunks::<LANES>().0, self.setting.weights[k]);
+            let starts = self.setting.frame.starts(atom.line as usize);
+            let column = atom.column as usize;
+            let c = if blocks == 1 {
+                dot::<T, FMA>(self.canvas, taps, starts, column)
+            } else {
+                long_dot::<T, FMA>(self.canvas, taps, blocks, starts, column)
+            };
             if atom.inverse_energy == T::zero() {
                 continue;
             }
@@ -92,52 +92,52 @@ impl<T: Real> Kernel for Sweep<'_, T> {
                 continue;
             }
             atom.value = new;
-            add::<T, FMA>(self.canvas, taps, blocks, &starts, -change);
+            add::<T, FMA>(self.setting.frame, self.canvas, taps, blocks, atom, -change);
             largest = largest.at_least(change.abs() / threshold);
         }
         largest
     }
 }
 
-/// Where the rows of an atom start.
-struct Starts<'a, T> {
-    setting: &'a Setting<'a, T>,
-    atom: Active<T>,
-    line: usize,
-    column: usize,
-}
-
-impl<T: Real> Starts<'_, T> {
-    #[inline(always)]
-    fn row(&self, row: usize) -> usize {
-        if self.atom.border {
-            self.setting.frame.row(self.line, row) + self.column
-        } else {
-            self.atom.start as usize + self.setting.deltas[row]
-        }
-    }
-}
-
+/// <d_k, r> for filters of one block of columns; the rows come in whole groups, the last filled up with zero taps.
 #[inline(always)]
-fn dot<T: Real, const FMA: bool>(canvas: &[T], taps: &[[T; LANES]], blocks: usize, starts: &Starts<'_, T>) -> T {
+fn dot<T: Real, const FMA: bool>(canvas: &[T], taps: &[[T; LANES]], starts: &[u32], column: usize) -> T {
     let mut sums = [[T::zero(); LANES]; SUMS];
-    if blocks == 1 {
-        let (groups, rest) = taps.as_chunks::<SUMS>();
-        for (g, group) in groups.iter().enumerate() {
-            for s in 0..SUMS {
-                accumulate::<T, FMA>(&mut sums[s], load(canvas, starts.row(g * SUMS + s)), &group[s]);
-            }
-        }
-        for (s, taps) in rest.iter().enumerate() {
-            accumulate::<T, FMA>(&mut sums[s], load(canvas, starts.row(groups.len() * SUMS + s)), taps);
-        }
-    } else {
-        for (row, taps) in taps.chunks_exact(blocks).enumerate() {
-            for (block, taps) in taps.iter().enumerate() {
-                accumulate::<T, FMA>(&mut sums[block % SUMS], load(canvas, starts.row(row) + block * LANES), taps);
+    for (taps, starts) in taps.as_chunks::<SUMS>().0.iter().zip(starts.as_chunks::<SUMS>().0) {
+        for s in 0..SUMS {
+            let columns = load(canvas, starts[s] as usize + column);
+            for i in 0..LANES {
+                sums[s][i] = columns[i].fused::<FMA>(taps[s][i], sums[s][i]);
             }
         }
     }
+    fold(sums)
+}
+
+/// The same for wider filters.
+#[inline(always)]
+fn long_dot<T: Real, const FMA: bool>(
+    canvas: &[T],
+    taps: &[[T; LANES]],
+    blocks: usize,
+    starts: &[u32],
+    column: usize,
+) -> T {
+    let mut sums = [[T::zero(); LANES]; SUMS];
+    for (taps, start) in taps.chunks_exact(blocks).zip(starts) {
+        for (block, taps) in taps.iter().enumerate() {
+            let columns = load(canvas, *start as usize + column + block * LANES);
+            for i in 0..LANES {
+                sums[0][i] = columns[i].fused::<FMA>(taps[i], sums[0][i]);
+            }
+        }
+    }
+    fold(sums)
+}
+
+/// The sum of all lanes, in one fixed order.
+#[inline(always)]
+fn fold<T: Real>(sums: [[T; LANES]; SUMS]) -> T {
     let mut total = sums[0];
     for sum in &sums[1..] {
         for i in 0..LANES {
@@ -154,39 +154,33 @@ fn dot<T: Real, const FMA: bool>(canvas: &[T], taps: &[[T; LANES]], blocks: usiz
     total[0]
 }
 
+/// r <- r + change d_k.
 #[inline(always)]
 fn add<T: Real, const FMA: bool>(
+    frame: &Frame,
     canvas: &mut [T],
     taps: &[[T; LANES]],
     blocks: usize,
-    starts: &Starts<'_, T>,
+    atom: &Active<T>,
     change: T,
 ) {
-    let frame = starts.setting.frame;
-    for (row, taps) in taps.chunks_exact(blocks).enumerate() {
-        let start = starts.row(row);
-        if starts.atom.border && frame.boundary == Boundary::Free && !frame.row_counts(starts.line, row) {
+    let (line, column) = (atom.line as usize, atom.column as usize);
+    let starts = &frame.starts(line)[..frame.filter_rows()];
+    for (row, (taps, start)) in taps.chunks_exact(blocks).zip(starts).enumerate() {
+        if atom.border && !frame.row_counts(line, row) {
             continue;
         }
         for (block, taps) in taps.iter().enumerate() {
-            let mut columns = load(canvas, start + block * LANES);
+            let start = *start as usize + column + block * LANES;
+            let mut columns = load(canvas, start);
             for i in 0..LANES {
                 columns[i] = taps[i].fused::<FMA>(change, columns[i]);
             }
-            canvas[start + block * LANES..][..LANES].copy_from_slice(&columns);
+            canvas[start..][..LANES].copy_from_slice(&columns);
         }
-        if starts.atom.border {
-            let line = &mut canvas[start - starts.column..][..frame.stride];
-            mend(frame, line, starts.column);
+        if atom.border {
+            mend(frame, &mut canvas[*start as usize..][..frame.stride], column);
         }
-    }
-}
-
-/// sum <- sum + columns taps. A function, not a closure: closures are not compiled for the kernel's vector unit.
-#[inline(always)]
-fn accumulate<T: Real, const FMA: bool>(sum: &mut [T; LANES], columns: [T; LANES], taps: &[T; LANES]) {
-    for i in 0..LANES {
-        sum[i] = columns[i].fused::<FMA>(taps[i], sum[i]);
     }
 }
 

@@ -1,6 +1,6 @@
 //! The dictionary, laid out for the two loops: padded rows for descent, packed pairs for correlation.
 
-use super::frame::LANES;
+use super::frame::{GROUP, LANES};
 use crate::{Dictionary, Real};
 
 /// Filters are correlated this many at a time; more leave no registers for wide stretches of positions.
@@ -10,7 +10,7 @@ pub(super) const PAIR: usize = 2;
 pub(super) struct Filters<T> {
     pub(super) n_filters: usize,
     pub(super) width: usize,
-    /// Rows padded with zeros to whole blocks, (K, rows, padded width).
+    /// Rows padded with zeros to whole blocks, and so many that they fill whole groups, (K, rows, padded width).
     rows: Vec<T>,
     per_filter: usize,
     /// Pairs of filters tap by tap, (K/2, rows, width, 2); an odd last filter is paired with zeros.
@@ -25,7 +25,8 @@ impl<T: Real> Filters<T> {
         let shape = dictionary.shape();
         let (n_filters, width) = (dictionary.n_filters(), shape.width);
         let (n_rows, padded) = (shape.len() / width, width.next_multiple_of(LANES));
-        let mut rows = vec![T::zero(); n_filters * n_rows * padded];
+        let grouped = n_rows.next_multiple_of(GROUP);
+        let mut rows = vec![T::zero(); n_filters * grouped * padded];
         let mut packed = vec![T::zero(); n_filters.div_ceil(PAIR) * n_rows * width * PAIR];
         let mut energy = vec![0.0; n_filters];
         for k in 0..n_filters {
@@ -34,16 +35,24 @@ impl<T: Real> Filters<T> {
                 let planes = shape.depth * shape.height;
                 let row = from % planes * shape.channels + from / planes;
                 for (j, tap) in taps.iter().enumerate() {
-                    rows[(k * n_rows + row) * padded + j] = *tap;
+                    rows[(k * grouped + row) * padded + j] = *tap;
                     packed[((k / PAIR * n_rows + row) * width + j) * PAIR + k % PAIR] = *tap;
                     energy[k] += tap.f64().powi(2);
                 }
             }
         }
-        Filters { n_filters, width, rows, per_filter: n_rows * padded, packed, per_pair: n_rows * width * PAIR, energy }
+        Filters {
+            n_filters,
+            width,
+            rows,
+            per_filter: grouped * padded,
+            packed,
+            per_pair: n_rows * width * PAIR,
+            energy,
+        }
     }
 
-    /// Filter k, (rows, padded width).
+    /// Filter k, (rows in whole groups, padded width).
     #[inline(always)]
     pub(super) fn rows(&self, k: usize) -> &[T] {
         &self.rows[k * self.per_filter..][..self.per_filter]

@@ -9,10 +9,12 @@
 //! - `free`: the same frame, but its residual is zero by definition: it does not count.
 
 use crate::config::Boundary;
-use crate::{Real, Sample, Shape};
+use crate::{Error, Real, Result, Shape};
 
 /// Atoms are handled in blocks of this many columns.
 pub(super) const LANES: usize = 16;
+/// Rows of filters are padded with zeros to whole groups of this many.
+pub(super) const GROUP: usize = 4;
 
 /// The geometry of one sample shape.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,16 +31,37 @@ pub(super) struct Frame {
     pub(super) stride: usize,
     /// Width of the frame before the sample, on each axis.
     margin: [usize; 3],
+    /// Where each row of a filter on each line starts, (lines, rows in whole groups); see [`Frame::starts`].
+    starts: Vec<u32>,
 }
 
 impl Frame {
-    pub(super) fn new(sample: Shape, filter: Shape, boundary: Boundary) -> Self {
+    pub(super) fn new(sample: Shape, filter: Shape, boundary: Boundary) -> Result<Self> {
         let [s, f] = [sample.spatial(), filter.spatial()];
         let margin = if boundary == Boundary::Circular { [0; 3] } else { f.map(|n| n - 1) };
         let positions = std::array::from_fn(|i| s[i] + margin[i]);
         let [depth, height, _] = std::array::from_fn(|i| s[i] + 2 * margin[i]);
         let stride = positions[2].next_multiple_of(LANES) + filter.width.next_multiple_of(LANES);
-        Frame { boundary, sample, filter, positions, depth, height, stride, margin }
+        let mut frame =
+            Frame { boundary, sample, filter, positions, depth, height, stride, margin, starts: Vec::new() };
+        if frame.len() > u32::MAX as usize {
+            return Err(Error::invalid("sample", "at most 2^32 numbers with its frame", sample));
+        }
+        for line in 0..frame.n_lines() {
+            // A group is filled up with the first row again; the taps there are zero.
+            let rows =
+                (0..frame.filter_rows().next_multiple_of(GROUP)).map(|r| if r < frame.filter_rows() { r } else { 0 });
+            let starts: Vec<u32> = rows.map(|row| frame.row(line, row) as u32).collect();
+            frame.starts.extend(starts);
+        }
+        Ok(frame)
+    }
+
+    /// Where the rows of a filter on `line` start on the canvas, in whole groups of [`GROUP`].
+    #[inline(always)]
+    pub(super) fn starts(&self, line: usize) -> &[u32] {
+        let rows = self.filter_rows().next_multiple_of(GROUP);
+        &self.starts[line * rows..][..rows]
     }
 
     /// Numbers on the canvas.
@@ -74,11 +97,6 @@ impl Frame {
             y -= self.height;
         }
         ((z * self.height + y) * self.filter.channels + c) * self.stride
-    }
-
-    /// From a line's first row to each row of a filter on it, where none wraps.
-    pub(super) fn deltas(&self) -> Vec<usize> {
-        (0..self.filter_rows()).map(|row| self.row(0, row)).collect()
     }
 
     /// Whether an atom here needs more than adding its rows: it wraps, has columns kept twice, or sticks out freely.
@@ -146,13 +164,27 @@ impl Frame {
         (0..rows).map(|row| (first..last).map(|x| f(row * self.stride + x)).sum::<f64>()).sum()
     }
 
-    /// For `free`: the columns [first, last) of the canvas that count, and whether row `row` of an atom on `line` does.
+    /// The inner product of a sample's values and a canvas.
+    pub(super) fn dot<T: Real>(&self, values: &[T], canvas: &[f64]) -> f64 {
+        let s = self.sample;
+        let line = |(i, row): (usize, &[T])| {
+            let (c, z, y) = (i / (s.depth * s.height), i / s.height % s.depth, i % s.height);
+            let start = self.pixel_row(c, z, y) + self.margin[2];
+            row.iter().zip(&canvas[start..][..s.width]).map(|(v, r)| v.f64() * r).sum::<f64>()
+        };
+        values.chunks_exact(s.width).enumerate().map(line).sum()
+    }
+
+    /// The columns [first, last) of the sample on the canvas.
     pub(super) fn counted_columns(&self) -> (usize, usize) {
         (self.margin[2], self.margin[2] + self.sample.width)
     }
 
-    /// See [`Frame::counted_columns`].
+    /// Whether row `row` of an atom on `line` lies on pixels that count.
     pub(super) fn row_counts(&self, line: usize, row: usize) -> bool {
+        if self.boundary != Boundary::Free {
+            return true;
+        }
         let dy = row / self.filter.channels % self.filter.height;
         let dz = row / (self.filter.channels * self.filter.height);
         let (z, y) = (line / self.positions[1] + dz, line % self.positions[1] + dy);

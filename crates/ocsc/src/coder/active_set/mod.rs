@@ -35,6 +35,15 @@ const PER_CELL: usize = 3;
 /// The list starts with at most this many atoms per position and then grows by at most this factor.
 const FIRST: f64 = 0.3;
 const GROWTH: f64 = 3.0;
+/// It may always grow by so many, however short it is.
+const LEAST: usize = 16;
+/// Violations below this fraction of the tolerance are left alone: they cannot keep the gap above it.
+const IGNORE: f64 = 0.3;
+/// Descent stops when its largest step is below this fraction of the largest violation, or of the tolerance, or after so
+/// many sweeps. Steps and violations are in units of the filter's weight.
+const INNER: f64 = 0.1;
+const INNER_FLOOR: f64 = 0.3;
+const MAX_SWEEPS: usize = 20;
 /// A sweep visits so many distant parts of the list in turn.
 const PARTS: usize = 4;
 
@@ -105,7 +114,14 @@ impl<T: Real> ActiveSet<T> {
                     let mut strongest = 0.0_f64;
                     for (i, line) in lines[..count].iter_mut().enumerate() {
                         let number = slice * height + first + i;
-                        line.correlate(frame, &self.filters, &self.inverse_weights, self.config.nonnegative, canvas, number);
+                        line.correlate(
+                            frame,
+                            &self.filters,
+                            &self.inverse_weights,
+                            self.config.nonnegative,
+                            canvas,
+                            number,
+                        );
                         let top = line.strength[..width].iter().fold(T::zero(), |m, s| m.at_least(*s));
                         strongest = strongest.max(top.f64());
                     }
@@ -121,44 +137,48 @@ impl<T: Real> ActiveSet<T> {
     /// An atom for the list.
     fn activate(&self, frame: &Frame, filter: u32, position: u32, value: T) -> Active<T> {
         let border = frame.is_border(position as usize);
-        let (line, column) = (position as usize / frame.positions[2], position as usize % frame.positions[2]);
+        let width = frame.positions[2];
+        let (line, column) = (position as usize / width, position as usize % width);
         let mut energy = self.filters.energy[filter as usize];
         if border && frame.boundary == Boundary::Free {
+            energy = 0.0;
             let (first, last) = frame.counted_columns();
-            let padded = self.filters.rows(filter as usize).len() / frame.filter_rows();
-            let rows = self.filters.rows(filter as usize).chunks_exact(padded).enumerate();
-            let counted = rows.filter(|(row, _)| frame.row_counts(line, *row)).flat_map(|(_, taps)| {
-                let within = move |j: &usize| (first..last).contains(&(column + j));
-                (0..self.filters.width).filter(within).map(|j| taps[j].f64().powi(2))
-            });
-            energy = counted.sum();
-        }
-        let inverse_energy = if energy > 0.0 { T::of(1.0 / energy) } else { T::zero() };
-        let start = if border { 0 } else { (frame.row(line, 0) + column) as u32 };
-        Active { filter, position, value, inverse_energy, start, border }
-    }
-
-    /// x - D z on the canvas, summed in `f64`.
-    fn residual(&self, frame: &Frame, sample: &Sample<T>, atoms: &[Active<T>], canvas: &mut [T]) -> Vec<f64> {
-        let mut exact = vec![0.0; frame.len()];
-        frame.fill(|i| sample.data()[i].f64(), &mut exact);
-        let padded = self.filters.rows(0).len() / frame.filter_rows();
-        for atom in atoms.iter().filter(|a| a.value != T::zero()) {
-            let (line, column) = (atom.position as usize / frame.positions[2], atom.position as usize % frame.positions[2]);
-            let value = atom.value.f64();
-            for (row, taps) in self.filters.rows(atom.filter as usize).chunks_exact(padded).enumerate() {
-                if frame.boundary == Boundary::Free && !frame.row_counts(line, row) {
-                    continue;
-                }
-                let start = frame.row(line, row);
-                for (j, tap) in taps[..self.filters.width].iter().enumerate() {
-                    exact[start + column + j] -= value * tap.f64();
-                }
-                descend::mend(frame, &mut exact[start..][..frame.stride], column);
+            for (row, taps) in self.rows(frame, filter as usize).filter(|(row, _)| frame.row_counts(line, *row)) {
+                let counted = |j: &usize| (first..last).contains(&(column + j));
+                let part: f64 = (0..taps.len()).filter(counted).map(|j| taps[j].f64().powi(2)).sum();
+                energy += if row < frame.filter_rows() { part } else { 0.0 };
             }
         }
-        canvas.iter_mut().zip(&exact).for_each(|(c, e)| *c = T::of(*e));
-        exact
+        let inverse_energy = if energy > 0.0 { T::of(1.0 / energy) } else { T::zero() };
+        Active { filter, line: line as u32, column: column as u32, value, inverse_energy, border }
+    }
+
+    /// The rows of a filter without their padding.
+    fn rows<'a>(&'a self, frame: &Frame, k: usize) -> impl Iterator<Item = (usize, &'a [T])> {
+        let (rows, width) = (self.filters.rows(k), self.filters.width);
+        let padded = width.next_multiple_of(frame::LANES);
+        rows.chunks_exact(padded).take(frame.filter_rows()).map(move |row| &row[..width]).enumerate()
+    }
+
+    /// x - D z on the canvas, summed in `f64`, and rounded to `canvas`.
+    fn residual(&self, frame: &Frame, sample: &Sample<T>, atoms: &[Active<T>], exact: &mut [f64], canvas: &mut [T]) {
+        frame.fill(|i| sample.data()[i].f64(), exact);
+        for atom in atoms.iter().filter(|a| a.value != T::zero()) {
+            let (line, column, value) = (atom.line as usize, atom.column as usize, atom.value.f64());
+            for (row, taps) in self.rows(frame, atom.filter as usize) {
+                if !frame.row_counts(line, row) {
+                    continue;
+                }
+                let columns = &mut exact[frame.starts(line)[row] as usize..][..frame.stride];
+                for (c, tap) in columns[column..].iter_mut().zip(taps) {
+                    *c -= value * tap.f64();
+                }
+                if atom.border {
+                    descend::mend(frame, columns, column);
+                }
+            }
+        }
+        canvas.iter_mut().zip(&*exact).for_each(|(c, e)| *c = T::of(*e));
     }
 }
 
@@ -192,15 +212,20 @@ fn stronger(a: &Violator, b: &Violator) -> std::cmp::Ordering {
 }
 
 /// Adds the strongest violators that are not active yet, and sorts the list by position.
-fn enlarge<T: Real>(atoms: &mut Vec<Active<T>>, mut violators: Vec<Violator>, room: usize, activate: impl Fn(u32, u32) -> Active<T>) {
+fn enlarge<T: Real>(
+    atoms: &mut Vec<Active<T>>,
+    mut violators: Vec<Violator>,
+    room: usize,
+    activate: impl Fn(u32, u32) -> Active<T>,
+) {
     if violators.len() > room {
         violators.select_nth_unstable_by(room, stronger);
         violators.truncate(room);
     }
     atoms.extend(violators.iter().map(|v| activate(v.filter, v.position)));
     // An atom that was active already comes first among equals, with its value.
-    atoms.sort_by_key(|a| (a.position, a.filter, a.value == T::zero()));
-    atoms.dedup_by_key(|a| (a.position, a.filter));
+    atoms.sort_by_key(|a| (a.line, a.column, a.filter, a.value == T::zero()));
+    atoms.dedup_by_key(|a| (a.line, a.column, a.filter));
 }
 
 /// Visits [`PARTS`] distant parts of the list in turn.
@@ -221,69 +246,75 @@ impl<T: Real> Coder<T> for ActiveSet<T> {
 
     fn code(&mut self, sample: &Sample<T>, start: Option<&Code<T>>) -> Result<Coded<T>> {
         self.dictionary.check_sample_shape(sample.shape())?;
-        let frame = Frame::new(sample.shape(), self.dictionary.shape(), self.boundary);
-        let mut atoms: Vec<Active<T>> = Vec::new();
-        if let Some(code) = start {
-            if code.n_filters() != self.filters.n_filters || code.shape() != frame.positions {
-                let expected = format!("{} filters on {:?}", self.filters.n_filters, frame.positions);
-                let found = format!("{} filters on {:?}", code.n_filters(), code.shape());
-                return Err(Error::invalid("the starting code", expected, found));
+        let frame = Frame::new(sample.shape(), self.dictionary.shape(), self.boundary)?;
+        let mut atoms = self.starting_atoms(&frame, start)?;
+        let (mut canvas, mut exact) = (vec![T::zero(); frame.len()], vec![0.0; frame.len()]);
+        let setting = Setting {
+            frame: &frame,
+            filters: &self.filters,
+            weights: &self.weights,
+            nonnegative: self.config.nonnegative,
+        };
+        let mut round = 0;
+        loop {
+            // Anew from the atoms in every round: the sweeps' rounding errors do not add up.
+            self.residual(&frame, sample, &atoms, &mut exact, &mut canvas);
+            let outlook = self.look(&frame, &canvas, 1.0 + IGNORE * self.tol);
+            let data_term = 0.5 * frame.sum(|i| exact[i] * exact[i]);
+            let weighted: f64 = atoms.iter().map(|a| self.weights[a.filter as usize].f64() * a.value.f64().abs()).sum();
+            let primal = data_term + weighted;
+            let dual = dual_value(frame.dot(sample.data(), &exact), 2.0 * data_term, outlook.strongest, 1.0);
+            let gap = (primal - dual).max(0.0);
+            let converged = relative(gap, primal) <= self.tol;
+            if converged || round == self.config.max_rounds {
+                let status = if converged { Status::Converged } else { Status::MaxIters };
+                let objective = Objective { data_term, l1: weighted / self.beta };
+                let code = listed(&frame, self.filters.n_filters, &atoms)?;
+                return Ok(Coded { code, objective, beta: self.beta, gap, iterations: round, status });
             }
-            atoms.extend(code.atoms().iter().map(|a| self.activate(&frame, a.filter, a.position, a.value)));
-        }
-        let deltas = frame.deltas();
-        let mut canvas = vec![T::zero(); frame.len()];
-        let x_x: f64 = sample.data().iter().map(|v| v.f64().powi(2)).sum();
-        let (mut status, mut rounds) = (Status::MaxIters, 0);
-        let mut best = (f64::INFINITY, 0.0, 0.0);
-        let debug = std::env::var("OCSC_DEBUG").is_ok();
-        let (mut t_look, mut t_cd, mut t_res) = (0.0, 0.0, 0.0);
-        let mut n_sweeps = 0;
-        while rounds < self.config.max_rounds {
-            rounds += 1;
-            let t = std::time::Instant::now();
-            let exact = self.residual(&frame, sample, &atoms, &mut canvas);
-            t_res += t.elapsed().as_secs_f64();
-            let t = std::time::Instant::now();
-            let outlook = self.look(&frame, &canvas, 1.0 + self.config.ignore * self.tol);
-            t_look += t.elapsed().as_secs_f64();
-            // x = r + D z gives x.r = r.r + (D z).r, and (D z).r = sum of values times correlations; by the residual itself:
-            let r_r = frame.sum(|i| exact[i] * exact[i]);
-            let x_r = { let mut xc = vec![0.0; frame.len()]; frame.fill(|i| sample.data()[i].f64(), &mut xc); frame.sum(|i| xc[i] * exact[i]) };
-            let l1: f64 = atoms.iter().map(|a| self.weights[a.filter as usize].f64() * a.value.f64().abs()).sum();
-            let primal = 0.5 * r_r + l1;
-            let gap = (primal - dual_value(x_r, r_r, outlook.strongest, 1.0)).max(0.0);
-            best = (gap, 0.5 * r_r, l1);
-            if debug { eprintln!("round {rounds} active {} primal {primal:.3} gap {:.3e} strongest {:.4} violators {} sweeps so far {n_sweeps}", atoms.len(), relative(gap, primal), outlook.strongest, outlook.violators.len()); }
-            if relative(gap, primal) <= self.tol || x_x == 0.0 {
-                status = Status::Converged;
-                break;
-            }
-            let t = std::time::Instant::now();
+            round += 1;
             atoms.retain(|a| a.value != T::zero());
-            let room = if rounds == 1 && atoms.is_empty() { (FIRST * frame.n_positions() as f64) as usize } else { ((GROWTH - 1.0) * atoms.len() as f64) as usize };
-            enlarge(&mut atoms, outlook.violators, room.max(8), |k, p| self.activate(&frame, k, p, T::zero()));
-            let setting = Setting { frame: &frame, filters: &self.filters, deltas: &deltas, weights: &self.weights, nonnegative: self.config.nonnegative };
+            let first = (FIRST * frame.n_positions() as f64) as usize;
+            let room = if atoms.is_empty() { first } else { ((GROWTH - 1.0) * atoms.len() as f64) as usize };
+            enlarge(&mut atoms, outlook.violators, room.max(LEAST), |k, p| self.activate(&frame, k, p, T::zero()));
             let order = interleaved(atoms.len());
-            let inner_tol = (self.config.inner * (outlook.strongest - 1.0)).max(self.config.inner_floor * self.tol);
-            for _ in 0..self.config.max_sweeps {
-                n_sweeps += 1;
-                if sweep(&setting, &mut atoms, &order, &mut canvas) <= inner_tol { break; }
+            let small = (INNER * (outlook.strongest - 1.0)).max(INNER_FLOOR * self.tol);
+            for _ in 0..MAX_SWEEPS {
+                if sweep(&setting, &mut atoms, &order, &mut canvas) <= small {
+                    break;
+                }
             }
-            t_cd += t.elapsed().as_secs_f64();
         }
-        if debug { eprintln!("look {:.2} ms cd {:.2} ms residual {:.2} ms sweeps {n_sweeps}", t_look * 1e3, t_cd * 1e3, t_res * 1e3); }
-        let list = atoms.iter().filter(|a| a.value != T::zero()).map(|a| Atom { filter: a.filter, position: a.position, value: a.value });
-        let code = Code::new(self.filters.n_filters, frame.positions, list.collect())?;
-        let objective = Objective { data_term: best.1, l1: best.2 / self.beta };
-        Ok(Coded { code, objective, beta: self.beta, gap: best.0, iterations: rounds, status })
     }
 
     fn beta_max(&mut self, sample: &Sample<T>) -> Result<f64> {
         self.dictionary.check_sample_shape(sample.shape())?;
-        let frame = Frame::new(sample.shape(), self.dictionary.shape(), self.boundary);
+        let frame = Frame::new(sample.shape(), self.dictionary.shape(), self.boundary)?;
         let mut canvas = vec![T::zero(); frame.len()];
         frame.fill(|i| sample.data()[i], &mut canvas);
         Ok(self.look(&frame, &canvas, f64::INFINITY).strongest * self.beta)
     }
+}
+
+impl<T: Real> ActiveSet<T> {
+    /// The list to start from.
+    fn starting_atoms(&self, frame: &Frame, start: Option<&Code<T>>) -> Result<Vec<Active<T>>> {
+        let Some(code) = start else { return Ok(Vec::new()) };
+        if code.n_filters() != self.filters.n_filters || code.shape() != frame.positions {
+            let expected = format!("{} filters on {:?}", self.filters.n_filters, frame.positions);
+            let found = format!("{} filters on {:?}", code.n_filters(), code.shape());
+            return Err(Error::invalid("the starting code", expected, found));
+        }
+        let allowed = |a: &&Atom<T>| !self.config.nonnegative || a.value > T::zero();
+        let atoms = code.atoms().iter().filter(allowed);
+        Ok(atoms.map(|a| self.activate(frame, a.filter, a.position, a.value)).collect())
+    }
+}
+
+/// The non-zeros of the list as a code.
+fn listed<T: Real>(frame: &Frame, n_filters: usize, atoms: &[Active<T>]) -> Result<Code<T>> {
+    let position = |a: &Active<T>| a.line * frame.positions[2] as u32 + a.column;
+    let nonzero = atoms.iter().filter(|a| a.value != T::zero());
+    let atoms = nonzero.map(|a| Atom { filter: a.filter, position: position(a), value: a.value });
+    Code::new(n_filters, frame.positions, atoms.collect())
 }
