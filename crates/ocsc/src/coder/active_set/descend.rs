@@ -15,9 +15,6 @@ use crate::Real;
 use crate::config::Boundary;
 use crate::simd::{Kernel, dispatch};
 
-/// Dot products run in this many sums at once, to hide the latency of additions.
-const SUMS: usize = GROUP;
-
 /// One atom of the active list.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Active<T> {
@@ -102,16 +99,18 @@ impl<T: Real> Kernel for Sweep<'_, T> {
 /// <d_k, r> for filters of one block of columns; the rows come in whole groups, the last filled up with zero taps.
 #[inline(always)]
 fn dot<T: Real, const FMA: bool>(canvas: &[T], taps: &[[T; LANES]], starts: &[u32], column: usize) -> T {
-    let mut sums = [[T::zero(); LANES]; SUMS];
-    for (taps, starts) in taps.as_chunks::<SUMS>().0.iter().zip(starts.as_chunks::<SUMS>().0) {
-        for s in 0..SUMS {
-            let columns = load(canvas, starts[s] as usize + column);
-            for i in 0..LANES {
-                sums[s][i] = columns[i].fused::<FMA>(taps[s][i], sums[s][i]);
-            }
-        }
+    // Four names instead of an array of sums: only so does the compiler keep them in registers.
+    let (mut a, mut b, mut c, mut d) = ([T::zero(); LANES], [T::zero(); LANES], [T::zero(); LANES], [T::zero(); LANES]);
+    for (taps, starts) in taps.as_chunks::<GROUP>().0.iter().zip(starts.as_chunks::<GROUP>().0) {
+        a = multiply_add::<T, FMA>(load(canvas, starts[0] as usize + column), &taps[0], a);
+        b = multiply_add::<T, FMA>(load(canvas, starts[1] as usize + column), &taps[1], b);
+        c = multiply_add::<T, FMA>(load(canvas, starts[2] as usize + column), &taps[2], c);
+        d = multiply_add::<T, FMA>(load(canvas, starts[3] as usize + column), &taps[3], d);
     }
-    fold(sums)
+    for i in 0..LANES {
+        a[i] = (a[i] + b[i]) + (c[i] + d[i]);
+    }
+    fold(a)
 }
 
 /// The same for wider filters.
@@ -123,35 +122,34 @@ fn long_dot<T: Real, const FMA: bool>(
     starts: &[u32],
     column: usize,
 ) -> T {
-    let mut sums = [[T::zero(); LANES]; SUMS];
+    let mut sum = [T::zero(); LANES];
     for (taps, start) in taps.chunks_exact(blocks).zip(starts) {
         for (block, taps) in taps.iter().enumerate() {
-            let columns = load(canvas, *start as usize + column + block * LANES);
-            for i in 0..LANES {
-                sums[0][i] = columns[i].fused::<FMA>(taps[i], sums[0][i]);
-            }
+            sum = multiply_add::<T, FMA>(load(canvas, *start as usize + column + block * LANES), taps, sum);
         }
     }
-    fold(sums)
+    fold(sum)
+}
+
+/// columns taps + sum.
+#[inline(always)]
+fn multiply_add<T: Real, const FMA: bool>(columns: [T; LANES], taps: &[T; LANES], sum: [T; LANES]) -> [T; LANES] {
+    let mut out = sum;
+    for i in 0..LANES {
+        out[i] = columns[i].fused::<FMA>(taps[i], sum[i]);
+    }
+    out
 }
 
 /// The sum of all lanes, in one fixed order.
 #[inline(always)]
-fn fold<T: Real>(sums: [[T; LANES]; SUMS]) -> T {
-    let mut total = sums[0];
-    for sum in &sums[1..] {
-        for i in 0..LANES {
-            total[i] += sum[i];
-        }
+fn fold<T: Real>(lanes: [T; LANES]) -> T {
+    let mut eight = [T::zero(); LANES / 2];
+    for i in 0..LANES / 2 {
+        eight[i] = lanes[i] + lanes[i + LANES / 2];
     }
-    let mut half = LANES / 2;
-    while half > 0 {
-        for i in 0..half {
-            total[i] += total[i + half];
-        }
-        half /= 2;
-    }
-    total[0]
+    let four = [eight[0] + eight[4], eight[1] + eight[5], eight[2] + eight[6], eight[3] + eight[7]];
+    (four[0] + four[2]) + (four[1] + four[3])
 }
 
 /// r <- r + change d_k.
@@ -172,10 +170,7 @@ fn add<T: Real, const FMA: bool>(
         }
         for (block, taps) in taps.iter().enumerate() {
             let start = *start as usize + column + block * LANES;
-            let mut columns = load(canvas, start);
-            for i in 0..LANES {
-                columns[i] = taps[i].fused::<FMA>(change, columns[i]);
-            }
+            let columns = multiply_add::<T, FMA>([change; LANES], taps, load(canvas, start));
             canvas[start..][..LANES].copy_from_slice(&columns);
         }
         if atom.border {
