@@ -255,7 +255,8 @@ impl<T: Real> Coder<T> for ActiveSet<T> {
             weights: &self.weights,
             nonnegative: self.config.nonnegative,
         };
-        let mut round = 0;
+        // Rounds in a row in which no atom joined: then only more descent helps.
+        let (mut round, mut stale) = (0, 0_u32);
         loop {
             // Anew from the atoms in every round: the sweeps' rounding errors do not add up.
             self.residual(&frame, sample, &atoms, &mut exact, &mut canvas);
@@ -275,11 +276,13 @@ impl<T: Real> Coder<T> for ActiveSet<T> {
             round += 1;
             atoms.retain(|a| a.value != T::zero());
             let first = (FIRST * frame.n_positions() as f64) as usize;
+            let before = atoms.len();
             let room = if atoms.is_empty() { first } else { ((GROWTH - 1.0) * atoms.len() as f64) as usize };
             enlarge(&mut atoms, outlook.violators, room.max(LEAST), |k, p| self.activate(&frame, k, p, T::zero()));
+            stale = if atoms.len() > before { 0 } else { (stale + 1).min(10) };
             let order = interleaved(atoms.len());
-            let small = (INNER * (outlook.strongest - 1.0)).max(INNER_FLOOR * self.tol);
-            for _ in 0..MAX_SWEEPS {
+            let small = (INNER * (outlook.strongest - 1.0)).max(INNER_FLOOR * self.tol) / f64::from(1 << stale);
+            for _ in 0..MAX_SWEEPS << stale {
                 if sweep(&setting, &mut atoms, &order, &mut canvas) <= small {
                     break;
                 }

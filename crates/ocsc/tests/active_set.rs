@@ -1,0 +1,230 @@
+//! The active-set coder on the explicit matrix of every boundary: optimum, certificate, options, threads, precision.
+
+mod common;
+
+use common::*;
+use ocsc::coder::{ActiveSet, Admm, Coded, Coder, Status};
+use ocsc::config::{ActiveSetConfig, Boundary, CoderConfig};
+use ocsc::{Dictionary, Real, Sample, Shape};
+use proptest::prelude::*;
+
+const BOUNDARIES: [Boundary; 3] = [Boundary::Circular, Boundary::Zero, Boundary::Free];
+
+fn coder<T: Real>(
+    d: &Dictionary<T>,
+    beta: f64,
+    tol: f64,
+    boundary: Boundary,
+    config: &ActiveSetConfig,
+) -> ActiveSet<T> {
+    ActiveSet::new(d, beta, tol, boundary, config.clone()).unwrap()
+}
+
+/// The pixels that count, in the order of a grid that holds every atom, and the atoms as columns over them.
+///
+/// Written for obviousness: the grid is the sample with filter-minus-one pixels before and behind each axis, pixel by pixel.
+fn explicit(d: &Dictionary<f64>, x: &Sample<f64>, boundary: Boundary) -> (Matrix, Vec<f64>) {
+    let (f, s) = (d.shape(), x.shape());
+    let [fs, ss] = [f.spatial(), s.spatial()];
+    let margin = if boundary == Boundary::Circular { [0; 3] } else { fs.map(|n| n - 1) };
+    let grid: [usize; 3] = std::array::from_fn(|i| ss[i] + 2 * margin[i]);
+    let positions: [usize; 3] = std::array::from_fn(|i| ss[i] + margin[i]);
+    let flat = |c: usize, p: [usize; 3]| ((c * grid[0] + p[0]) * grid[1] + p[1]) * grid[2] + p[2];
+    let all = |n: [usize; 3]| {
+        let axes = (0..n[0]).flat_map(move |a| (0..n[1]).flat_map(move |b| (0..n[2]).map(move |c| [a, b, c])));
+        axes.collect::<Vec<_>>()
+    };
+    let inside = |p: [usize; 3]| (0..3).all(|i| p[i] >= margin[i] && p[i] < margin[i] + ss[i]);
+    let mut counts = Vec::new();
+    let mut target = Vec::new();
+    for c in 0..s.channels {
+        for p in all(grid) {
+            let within = inside(p);
+            counts.push(boundary != Boundary::Free || within);
+            let q: [usize; 3] = std::array::from_fn(|i| p[i].wrapping_sub(margin[i]));
+            let source = |q: [usize; 3]| ((c * ss[0] + q[0]) * ss[1] + q[1]) * ss[2] + q[2];
+            target.push(if within { x.data()[source(q)] } else { 0.0 });
+        }
+    }
+    let mut columns = Vec::new();
+    for k in 0..d.n_filters() {
+        for p in all(positions) {
+            let mut column = vec![0.0; counts.len()];
+            for c in 0..f.channels {
+                for (j, t) in all(fs).into_iter().enumerate() {
+                    let q: [usize; 3] = std::array::from_fn(|i| (p[i] + t[i]) % grid[i]);
+                    column[flat(c, q)] += d.filter(k)[c * f.pixels() + j];
+                }
+            }
+            columns.push(column);
+        }
+    }
+    let keep =
+        |v: Vec<f64>| v.into_iter().zip(&counts).filter(|(_, counts)| **counts).map(|(v, _)| v).collect::<Vec<_>>();
+    let target = keep(target);
+    (Matrix { columns: columns.into_iter().map(keep).collect(), rows: target.len() }, target)
+}
+
+/// Small problems of all kinds: (sample, filter, K, seed).
+fn problems() -> impl Strategy<Value = (Shape, Shape, usize, u64)> {
+    let sizes = prop_oneof![
+        (Just(1_usize), Just(1_usize), 6..40_usize),
+        (Just(1_usize), 3..8_usize, 3..8_usize),
+        (2..4_usize, 2..4_usize, 2..5_usize),
+    ];
+    (sizes, 1..3_usize, 1..5_usize, 0..10_000_u64).prop_flat_map(|((d, h, w), channels, k, seed)| {
+        let corner = (1..=d, 1..=h.min(4), 1..=w.min(20)).prop_map(move |(a, b, c)| Shape {
+            channels,
+            depth: a,
+            height: b,
+            width: c,
+        });
+        (Just(Shape { channels, depth: d, height: h, width: w }), corner, Just(k), Just(seed))
+    })
+}
+
+fn problem(sample: Shape, filter: Shape, k: usize, seed: u64) -> (Dictionary<f64>, Sample<f64>) {
+    let d = Dictionary::random(k, filter, 3, seed).unwrap();
+    (d, Sample::new(sample, normal(sample.len(), seed + 1)).unwrap())
+}
+
+proptest! {
+    #![proptest_config(cases(64))]
+
+    #[test]
+    fn reaches_the_optimum_and_proves_it((sample, filter, k, seed) in problems(), ratio in 0.05..0.9_f64) {
+        let (d, x) = problem(sample, filter, k, seed);
+        for boundary in BOUNDARIES {
+            let beta = ratio * coder(&d, 1.0, 1.0, boundary, &ActiveSetConfig::default()).beta_max(&x).unwrap();
+            let (matrix, target) = explicit(&d, &x, boundary);
+            let coded = coder(&d, beta, 1e-7, boundary, &ActiveSetConfig::default()).code(&x, None).unwrap();
+            prop_assert_eq!(coded.status, Status::Converged);
+            let z = coded.code.to_dense();
+            prop_assert!(relative(coded.total(), matrix.objective(&target, &z, beta)) < 1e-10);
+            prop_assert!((coded.gap - matrix.gap(&target, &z, beta)).abs() < 1e-9 * coded.total());
+            let minimum = matrix.minimum(&target, beta);
+            prop_assert!(coded.total() - minimum <= coded.gap + 1e-9 * minimum, "{boundary:?}");
+            prop_assert!(relative(coded.total(), minimum) < 1e-6, "{boundary:?}");
+        }
+    }
+
+    #[test]
+    fn the_gap_bounds_the_error_when_cut_short((sample, filter, k, seed) in problems(), max_rounds in 0..4_usize) {
+        let (d, x) = problem(sample, filter, k, seed);
+        for boundary in BOUNDARIES {
+            let beta = 0.1 * coder(&d, 1.0, 1.0, boundary, &ActiveSetConfig::default()).beta_max(&x).unwrap();
+            let (matrix, target) = explicit(&d, &x, boundary);
+            let config = ActiveSetConfig { max_rounds, ..ActiveSetConfig::default() };
+            let coded = coder(&d, beta, 1e-9, boundary, &config).code(&x, None).unwrap();
+            prop_assert!(coded.total() - matrix.minimum(&target, beta) <= coded.gap + 1e-9 * coded.total());
+            prop_assert!((coded.gap - matrix.gap(&target, &coded.code.to_dense(), beta)).abs() < 1e-9 * coded.total());
+        }
+    }
+}
+
+#[test]
+fn beta_max_is_where_codes_become_zero() {
+    let (d, x) = problem(Shape::image(9, 10), Shape::image(4, 3), 3, 5);
+    for boundary in BOUNDARIES {
+        let config = ActiveSetConfig::default();
+        let beta_max = coder(&d, 1.0, 1.0, boundary, &config).beta_max(&x).unwrap();
+        let (matrix, target) = explicit(&d, &x, boundary);
+        let expected = matrix.transposed(&target).iter().fold(0.0, |m: f64, c| m.max(c.abs()));
+        assert!(relative(beta_max, expected) < 1e-12);
+        let at = |beta: f64| coder(&d, beta, 1e-6, boundary, &config).code(&x, None).unwrap();
+        assert_eq!((at(beta_max * 1.0001).code.nonzeros(), at(beta_max * 1.0001).gap), (0, 0.0));
+        assert!(at(beta_max * 0.98).code.nonzeros() > 0);
+    }
+}
+
+/// A weight w on a filter is the same as beta on the filter divided by w, with values times w.
+#[test]
+fn weights_scale_filters() {
+    let (d, x) = problem(Shape::image(12, 11), Shape::image(3, 4), 3, 7);
+    let weights = [1.0, 2.0, 4.0];
+    let scaled: Vec<f64> = d.data().chunks(12).zip(weights).flat_map(|(f, w)| f.iter().map(move |v| v / w)).collect();
+    let scaled = Dictionary::new(3, d.shape(), 2, scaled).unwrap();
+    for boundary in BOUNDARIES {
+        let config = ActiveSetConfig { weights: Some(weights.to_vec()), ..ActiveSetConfig::default() };
+        let weighted = coder(&d, 0.3, 1e-9, boundary, &config).code(&x, None).unwrap();
+        let plain = coder(&scaled, 0.3, 1e-9, boundary, &ActiveSetConfig::default()).code(&x, None).unwrap();
+        assert!(relative(weighted.total(), plain.total()) < 1e-7);
+        assert!(weighted.relative_gap() <= 1e-9);
+    }
+}
+
+/// Non-negative codes are at most as good, have no negative value, and every correlation is at most beta.
+#[test]
+fn nonnegative_codes_satisfy_their_optimality_conditions() {
+    let (d, x) = problem(Shape::image(10, 9), Shape::image(3, 3), 4, 11);
+    for boundary in BOUNDARIES {
+        let config = ActiveSetConfig { nonnegative: true, ..ActiveSetConfig::default() };
+        let coded = coder(&d, 0.4, 1e-9, boundary, &config).code(&x, None).unwrap();
+        let free = coder(&d, 0.4, 1e-9, boundary, &ActiveSetConfig::default()).code(&x, None).unwrap();
+        assert!(coded.total() > free.total() * (1.0 + 1e-6));
+        let (matrix, target) = explicit(&d, &x, boundary);
+        let z = coded.code.to_dense();
+        let correlations = matrix.transposed(&matrix.residual(&target, &z));
+        for (z, c) in z.iter().zip(correlations) {
+            assert!(*z >= 0.0 && c <= 0.4 * (1.0 + 1e-5), "{z} {c}");
+            assert!(*z == 0.0 || (c - 0.4).abs() < 1e-3, "{z} {c}");
+        }
+    }
+}
+
+fn image<T: Real>() -> (Dictionary<T>, Sample<T>) {
+    (filters(12, [1, 7, 7], 3), noise([1, 40, 37], 4))
+}
+
+#[test]
+fn agrees_with_admm() {
+    let (d, x) = image::<f64>();
+    let beta = 0.2 * coder(&d, 1.0, 1.0, Boundary::Circular, &ActiveSetConfig::default()).beta_max(&x).unwrap();
+    let ours = coder(&d, beta, 1e-6, Boundary::Circular, &ActiveSetConfig::default()).code(&x, None).unwrap();
+    let admm = Admm::new(&d, beta, 1e-6, CoderConfig::default()).unwrap().code(&x, None).unwrap();
+    assert!(relative(ours.total(), admm.total()) < 1e-6);
+}
+
+#[test]
+fn single_precision_agrees_with_double() {
+    for boundary in BOUNDARIES {
+        let run = |tol| {
+            let (d, x) = image::<f64>();
+            let (d32, x32) = image::<f32>();
+            let config = ActiveSetConfig::default();
+            let double = coder(&d, 1.0, tol, boundary, &config).code(&x, None).unwrap();
+            let single = coder(&d32, 1.0, tol, boundary, &config).code(&x32, None).unwrap();
+            (double.total(), single.total(), single.status)
+        };
+        let (double, single, status) = run(1e-4);
+        assert_eq!(status, Status::Converged);
+        assert!(relative(single, double) < 1e-4);
+    }
+}
+
+#[test]
+fn threads_change_nothing() {
+    for boundary in BOUNDARIES {
+        let run = |n| {
+            with_threads(n, || -> Coded<f32> {
+                let (d, x) = image::<f32>();
+                coder(&d, 0.8, 1e-3, boundary, &ActiveSetConfig::default()).code(&x, None).unwrap()
+            })
+        };
+        assert_eq!(run(1), run(2));
+        assert_eq!(run(1), run(3));
+    }
+}
+
+#[test]
+fn starts_from_a_code() {
+    let (d, x) = image::<f64>();
+    for boundary in BOUNDARIES {
+        let mut coder = coder(&d, 0.8, 1e-6, boundary, &ActiveSetConfig::default());
+        let cold = coder.code(&x, None).unwrap();
+        let warm = coder.code(&x, Some(&cold.code)).unwrap();
+        assert_eq!((warm.iterations, &warm.code), (0, &cold.code));
+        let foreign = ocsc::Code::zero(12, [1, 3, 3]);
+        assert!(coder.code(&x, Some(&foreign)).is_err());
+    }
+}
