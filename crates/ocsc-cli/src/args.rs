@@ -5,7 +5,7 @@ mod value;
 use crate::data::{Axes, SourceOptions};
 use anyhow::Result;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
-use ocsc::config::{Boundary, CoderConfig, Dtype, StopRule, UpdateConfig};
+use ocsc::config::{ActiveSetConfig, Boundary, CoderConfig, Dtype, StopRule, UpdateConfig};
 use ocsc::preprocess::Preprocess;
 use ocsc::{Config, Method};
 use std::path::PathBuf;
@@ -253,6 +253,7 @@ impl ModelArgs {
                 },
                 max_iters: tuning.max_iters,
             },
+            active_set: ActiveSetConfig::default(),
             update: UpdateConfig {
                 rho: tuning.update_rho,
                 max_iters: tuning.update_iters,
@@ -287,7 +288,7 @@ pub(crate) struct Coding {
     /// Weight of the l1 norm [default: the model's]
     #[arg(long, value_parser = positive)]
     pub(crate) beta: Option<f64>,
-    /// Iterations per sample, at most [default: the model's]
+    /// Rounds of the coder per sample, at most [default: the model's]
     #[arg(long, value_parser = at_least_one, value_name = "N")]
     pub(crate) max_iters: Option<usize>,
     /// Precision [default: the model's]

@@ -65,7 +65,8 @@ fn code<T: Real>(args: &Code, console: &Console) -> Result<()> {
 
 pub(crate) fn reconstruct(args: &Reconstruct, console: &Console) -> Result<()> {
     // In f64, whatever the codes were computed in: this is the way out.
-    let dictionary = checkpoint::load::<f64>(&args.model)?.dictionary;
+    let saved = checkpoint::load::<f64>(&args.model)?;
+    let (dictionary, boundary) = (saved.dictionary, saved.config.boundary);
     let entries = std::fs::read_dir(&args.codes)
         .with_context(|| format!("{}: expected a folder of codes", args.codes.display()))?;
     let mut paths = Vec::new();
@@ -81,7 +82,7 @@ pub(crate) fn reconstruct(args: &Reconstruct, console: &Console) -> Result<()> {
     let mut bar = console.progress("reconstructing", paths.len(), 0);
     for path in &paths {
         let (code, rank) = codes::read_code::<f64>(path)?;
-        let sample = code.reconstruct(&dictionary).with_context(|| path.display().to_string())?;
+        let sample = code.reconstruct(&dictionary, boundary).with_context(|| path.display().to_string())?;
         let stem = path.file_stem().unwrap_or_default();
         if args.format != Format::Png {
             write::write_npy(&args.out.join(stem).with_added_extension("npy"), &sample, rank)?;

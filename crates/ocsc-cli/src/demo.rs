@@ -121,7 +121,7 @@ fn triplets(config: &Config, learner: &Online<f32>, images: &[Sample<f32>], peak
     let mut triplets = Vec::new();
     for (i, image) in images.iter().enumerate() {
         let coded = coder.code(image, None)?;
-        let reconstruction = coded.code.reconstruct(learner.dictionary())?;
+        let reconstruction = coded.code.reconstruct(learner.dictionary(), config.boundary)?;
         let (low, high) = extremes(image);
         triplets.push(Triplet {
             name: format!("Held-out image {}", i + 1),

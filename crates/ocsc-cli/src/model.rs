@@ -4,7 +4,7 @@
 use crate::args::{Coding, DtypeArg};
 use crate::data::Source;
 use anyhow::{Result, bail};
-use ocsc::config::{Dtype, StopRule};
+use ocsc::config::Dtype;
 use ocsc::preprocess::Preprocess;
 use ocsc::{Config, Error, Real, Sample, Samples};
 
@@ -46,13 +46,12 @@ pub(crate) fn preprocessing(text: &str, source: &Source) -> Result<Preprocess> {
     }
 }
 
-/// The model's settings with what the call changes; codes are certified by their gap whatever rule learning used.
+/// The model's settings with what the call changes.
 pub(crate) fn coding_config(config: &Config, coding: &Coding, default_tol: f64) -> Config {
     let mut config = config.clone();
     config.tol = coding.tol.unwrap_or(default_tol);
     config.beta = coding.beta.unwrap_or(config.beta);
-    config.coder.stop = StopRule::Gap;
-    config.coder.max_iters = coding.max_iters.unwrap_or(config.coder.max_iters);
+    config.active_set.max_rounds = coding.max_iters.unwrap_or(config.active_set.max_rounds);
     if let Some(preprocess) = &coding.preprocess {
         config.preprocess = preprocess.clone();
     }

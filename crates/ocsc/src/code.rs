@@ -1,5 +1,6 @@
 //! Sparse codes Z: a list of (filter, position, value).
 
+use crate::config::Boundary;
 use crate::{Dictionary, Error, Real, Result, Sample, Shape};
 
 /// One coefficient: filter `filter` placed with its first corner at `position` and scaled by `value`.
@@ -121,37 +122,51 @@ impl<T: Real> Code<T> {
         if change == 0.0 { 0.0 } else { (change / norm.max(f64::MIN_POSITIVE)).sqrt() }
     }
 
-    /// D z on the circle: every atom adds its filter at its position, wrapping around.
-    pub fn reconstruct(&self, dictionary: &Dictionary<T>) -> Result<Sample<T>> {
-        let estimate = self.reconstruct_f64(dictionary)?;
-        let [depth, height, width] = self.shape;
-        let shape = Shape { channels: dictionary.shape().channels, depth, height, width };
+    /// D z on the pixels of the sample: every atom adds its filter at its position, and what sticks out of the sample wraps
+    /// around (`circular`) or is cut off (`zero`, `free`).
+    pub fn reconstruct(&self, dictionary: &Dictionary<T>, boundary: Boundary) -> Result<Sample<T>> {
+        let (shape, estimate, _) = self.reconstruct_f64(dictionary, boundary)?;
         Sample::new(shape, estimate.into_iter().map(T::of).collect())
     }
 
-    /// D z before rounding, (channel, depth, height, width).
-    pub(crate) fn reconstruct_f64(&self, dictionary: &Dictionary<T>) -> Result<Vec<f64>> {
-        if self.n_filters != dictionary.n_filters() {
-            let expected = format!("{} filters, as the dictionary has", dictionary.n_filters());
+    /// The sample's shape, D z on it before rounding, (channel, depth, height, width), and the energy of what was cut off.
+    pub(crate) fn reconstruct_f64(&self, d: &Dictionary<T>, boundary: Boundary) -> Result<(Shape, Vec<f64>, f64)> {
+        if self.n_filters != d.n_filters() {
+            let expected = format!("{} filters, as the dictionary has", d.n_filters());
             return Err(Error::invalid("code", expected, self.n_filters));
         }
-        let f = dictionary.shape();
-        let [depth, height, width] = self.shape;
-        let shape = Shape { channels: f.channels, depth, height, width };
-        dictionary.check_sample_shape(shape)?;
-        let mut sum = vec![0.0; shape.len()];
+        let f = d.shape();
+        let margin = if boundary == Boundary::Circular { [0; 3] } else { f.spatial().map(|n| n - 1) };
+        let size: [usize; 3] = std::array::from_fn(|i| self.shape[i].saturating_sub(margin[i]));
+        let shape = Shape { channels: f.channels, depth: size[0], height: size[1], width: size[2] };
+        d.check_sample_shape(shape)?;
+        // The sample with a margin on both sides; on the circle there is none, and the remainders below wrap.
+        let [depth, height, width] = std::array::from_fn(|i| size[i] + 2 * margin[i]);
+        let mut sum = vec![0.0; f.channels * depth * height * width];
         for a in &self.atoms {
             let p = a.position as usize;
-            let (pd, ph, pw) = (p / (height * width), (p / width) % height, p % width);
+            let (pd, ph, pw) =
+                (p / (self.shape[1] * self.shape[2]), p / self.shape[2] % self.shape[1], p % self.shape[2]);
             let value = a.value.f64();
-            for (row, taps) in dictionary.filter(a.filter as usize).chunks(f.width).enumerate() {
-                let (c, d, h) = (row / (f.depth * f.height), (row / f.height) % f.depth, row % f.height);
-                let line = ((c * depth + (pd + d) % depth) * height + (ph + h) % height) * width;
-                for (w, tap) in taps.iter().enumerate() {
-                    sum[line + (pw + w) % width] += value * tap.f64();
+            for (row, taps) in d.filter(a.filter as usize).chunks(f.width).enumerate() {
+                let (c, z, y) = (row / (f.depth * f.height), row / f.height % f.depth, row % f.height);
+                let line = ((c * depth + (pd + z) % depth) * height + (ph + y) % height) * width;
+                for (x, tap) in taps.iter().enumerate() {
+                    sum[line + (pw + x) % width] += value * tap.f64();
                 }
             }
         }
-        Ok(sum)
+        if boundary == Boundary::Circular {
+            return Ok((shape, sum, 0.0));
+        }
+        let mut inside = Vec::with_capacity(shape.len());
+        for row in 0..shape.len() / shape.width {
+            let (c, z, y) = (row / (shape.depth * shape.height), row / shape.height % shape.depth, row % shape.height);
+            let start = ((c * depth + z + margin[0]) * height + y + margin[1]) * width + margin[2];
+            inside.extend_from_slice(&sum[start..][..shape.width]);
+        }
+        let energy = |values: &[f64]| values.iter().map(|v| v * v).sum::<f64>();
+        let outside = energy(&sum) - energy(&inside);
+        Ok((shape, inside, outside.max(0.0)))
     }
 }

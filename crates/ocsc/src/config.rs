@@ -30,8 +30,10 @@ pub struct Config {
     pub dtype: Dtype,
     /// What was done to the samples before learning, and must be done to new ones.
     pub preprocess: Preprocess,
-    /// The coder's settings.
+    /// The settings of the ADMM coder, which `ocsc-paper` learns with.
     pub coder: CoderConfig,
+    /// The settings of the active-set coder, which codes new data.
+    pub active_set: ActiveSetConfig,
     /// The dictionary update's settings.
     pub update: UpdateConfig,
 }
@@ -51,6 +53,7 @@ impl Default for Config {
             dtype: Dtype::F32,
             preprocess: Preprocess::default(),
             coder: CoderConfig::default(),
+            active_set: ActiveSetConfig::default(),
             update: UpdateConfig::default(),
         }
     }
@@ -62,6 +65,14 @@ impl Config {
         positive("beta", self.beta)?;
         positive("tol", self.tol)?;
         self.coder.validate()?;
+        self.active_set.validate(self.n_filters)?;
+        if self.method == Method::OcscPaper && self.boundary != Boundary::Circular {
+            return Err(Error::invalid(
+                "boundary",
+                "circular for the method `ocsc-paper`",
+                format!("{:?}", self.boundary),
+            ));
+        }
         self.update.validate()?;
         at_least_one("the number of filters", self.n_filters)?;
         at_least_one("the batch size", self.batch_size)?;
@@ -123,7 +134,17 @@ pub struct ActiveSetConfig {
 
 impl Default for ActiveSetConfig {
     fn default() -> Self {
-        ActiveSetConfig { weights: None, nonnegative: false, max_rounds: 100 }
+        ActiveSetConfig { weights: None, nonnegative: false, max_rounds: 200 }
+    }
+}
+
+impl ActiveSetConfig {
+    fn validate(&self, n_filters: usize) -> Result<()> {
+        let Some(weights) = &self.weights else { return Ok(()) };
+        if weights.len() != n_filters {
+            return Err(Error::invalid("weights", format!("one for each of {n_filters} filters"), weights.len()));
+        }
+        weights.iter().try_for_each(|w| positive("a filter's weight", *w))
     }
 }
 

@@ -3,7 +3,7 @@
 //! The learner knows neither time nor files nor where samples come from; [`crate::train`] does.
 
 use crate::checkpoint::State;
-use crate::coder::{Admm, Coded, Coder};
+use crate::coder::{ActiveSet, Admm, Coded, Coder};
 use crate::update::{Ocsc, Update, Updated};
 use crate::{Config, Dictionary, Error, Method, Real, Result, Sample, Shape};
 
@@ -60,7 +60,7 @@ impl<T: Real> Online<T> {
         config.n_filters = dictionary.n_filters();
         config.filter_shape = dictionary.shape().axes(dictionary.rank());
         config.validate()?;
-        let coder = coder(&config, &dictionary, config.tol)?;
+        let coder = learning_coder(&config, &dictionary)?;
         let update: Box<dyn Update<T>> = match config.method {
             Method::OcscPaper => Box::new(Ocsc::new(config.update.clone())),
         };
@@ -122,9 +122,14 @@ impl<T: Real> Online<T> {
     }
 }
 
-/// The coder of a method, for a tolerance that may differ from the one used in learning.
+/// The coder for new data, whatever method learned the dictionary: all solve the same problem, and this is the fastest.
 pub fn coder<T: Real>(config: &Config, dictionary: &Dictionary<T>, tol: f64) -> Result<Box<dyn Coder<T>>> {
+    Ok(Box::new(ActiveSet::new(dictionary, config.beta, tol, config.boundary, config.active_set.clone())?))
+}
+
+/// The coder that belongs to a method.
+fn learning_coder<T: Real>(config: &Config, dictionary: &Dictionary<T>) -> Result<Box<dyn Coder<T>>> {
     match config.method {
-        Method::OcscPaper => Ok(Box::new(Admm::new(dictionary, config.beta, tol, config.coder.clone())?)),
+        Method::OcscPaper => Ok(Box::new(Admm::new(dictionary, config.beta, config.tol, config.coder.clone())?)),
     }
 }

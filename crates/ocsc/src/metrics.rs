@@ -1,5 +1,6 @@
 //! Numbers that say how good a code, a reconstruction or a dictionary is. Everything is summed in `f64`.
 
+use crate::config::Boundary;
 use crate::preprocess::window::{Border, gaussian, local_mean};
 use crate::{Code, Dictionary, Error, Real, Result, Sample};
 use std::borrow::Borrow;
@@ -14,10 +15,20 @@ pub struct Objective {
 }
 
 impl Objective {
-    /// Both terms of `code` as a code of `sample`, with D z from [`Code::reconstruct`].
-    pub fn of<T: Real>(sample: &Sample<T>, code: &Code<T>, dictionary: &Dictionary<T>) -> Result<Self> {
-        let reconstruction = code.reconstruct(dictionary)?;
-        Ok(Objective { data_term: squared_error(sample, &reconstruction)? / 2.0, l1: code.l1() })
+    /// Both terms of `code` as a code of `sample`; with a `zero` boundary the data term counts what sticks out.
+    pub fn of<T: Real>(
+        sample: &Sample<T>,
+        code: &Code<T>,
+        dictionary: &Dictionary<T>,
+        boundary: Boundary,
+    ) -> Result<Self> {
+        let (shape, estimate, outside) = code.reconstruct_f64(dictionary, boundary)?;
+        if shape != sample.shape() {
+            return Err(Error::invalid("code", format!("a code of a sample of {}", sample.shape()), shape));
+        }
+        let inside: f64 = sample.data().iter().zip(estimate).map(|(x, e)| (x.f64() - e).powi(2)).sum();
+        let outside = if boundary == Boundary::Zero { outside } else { 0.0 };
+        Ok(Objective { data_term: 0.5 * (inside + outside), l1: code.l1() })
     }
 
     /// 1/2 ||x - D z||^2 + beta ||z||_1.

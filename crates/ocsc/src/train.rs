@@ -9,7 +9,7 @@
 //! The clocks count learning only: reading samples, evaluation and observers are not charged.
 
 use crate::learner::coder;
-use crate::metrics::{psnr, range};
+use crate::metrics::psnr;
 use crate::observe::{Moment, Observer};
 use crate::{Code, Config, Dictionary, Error, Online, Real, Result, Sample, Samples};
 use cpu_time::ProcessTime;
@@ -201,16 +201,13 @@ pub fn evaluate<T: Real>(
         return Err(Error::invalid("test set", "at least one sample", "none"));
     }
     // One sample at a time: two visits instead of holding them all.
-    let mut extremes: Vec<Sample<T>> = Vec::new();
+    let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
     for i in 0..samples.len() {
-        let sample = read(samples, i)?;
-        let (low, high) = sample
-            .data()
-            .iter()
-            .fold((sample.data()[0], sample.data()[0]), |(l, h), &v| (if v < l { v } else { l }, h.at_least(v)));
-        extremes.push(Sample::new(crate::Shape::image(1, 2), vec![low, high])?);
+        for v in read(samples, i)?.data() {
+            (low, high) = (low.min(v.f64()), high.max(v.f64()));
+        }
     }
-    let peak = range(&extremes)?;
+    let peak = high - low;
     let mut coder = coder(config, dictionary, tol)?;
     let mut sum = Evaluation {
         samples: samples.len(),
@@ -235,7 +232,7 @@ pub fn evaluate<T: Real>(
         sum.gap = sum.gap.max(coded.relative_gap());
         sum.nonzeros += coded.code.nonzeros() as f64 / n;
         let peak = if peak > 0.0 { peak } else { 1.0 };
-        sum.psnr += psnr(&sample, &coded.code.reconstruct(dictionary)?, peak)? / n;
+        sum.psnr += psnr(&sample, &coded.code.reconstruct(dictionary, config.boundary)?, peak)? / n;
     }
     Ok(sum)
 }

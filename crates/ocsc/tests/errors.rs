@@ -4,7 +4,7 @@ mod common;
 
 use common::*;
 use ocsc::coder::{Admm, Coder};
-use ocsc::config::{CoderConfig, UpdateConfig};
+use ocsc::config::{Boundary, CoderConfig, UpdateConfig};
 use ocsc::observe::Silent;
 use ocsc::statistics::Spectral;
 use ocsc::train::{Progress, Schedule, evaluate, train};
@@ -61,9 +61,9 @@ fn codes_must_lie_within_their_shape() {
     refused(Code::new(2, [1, 2, 3], vec![atom(1, 4, 1.0), atom(0, 4, 1.0), atom(1, 4, 2.0)]), "twice");
     refused(Code::<f64>::new(2, [1 << 30, 1 << 30, 1 << 30], vec![]), "2^32");
     let code = Code::new(2, [1, 4, 4], vec![atom(0, 0, 1.0)]).unwrap();
-    refused(code.reconstruct(&filters(3, [1, 2, 2], 0)), "3 filters");
-    refused(code.reconstruct(&filters(2, [1, 5, 2], 0)), "5x2");
-    refused(code.reconstruct(&filters(2, [2, 2, 2], 0)), "2x2x2");
+    refused(code.reconstruct(&filters(3, [1, 2, 2], 0), Boundary::Circular), "3 filters");
+    refused(code.reconstruct(&filters(2, [1, 5, 2], 0), Boundary::Circular), "5x2");
+    refused(code.reconstruct(&filters(2, [2, 2, 2], 0), Boundary::Circular), "2x2x2");
 }
 
 #[test]

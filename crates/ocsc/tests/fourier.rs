@@ -4,6 +4,7 @@ mod common;
 
 use common::*;
 use num_complex::Complex;
+use ocsc::config::Boundary;
 use ocsc::{Fourier, Real};
 use proptest::prelude::*;
 use std::f64::consts::TAU;
@@ -158,7 +159,7 @@ proptest! {
         }
         let mut estimate = vec![0.0; fourier.n_pixels()];
         fourier.inverse(&mut product, &mut estimate, &mut scratch);
-        let direct = z.reconstruct(&d).unwrap();
+        let direct = z.reconstruct(&d, Boundary::Circular).unwrap();
         let error = direct.data().iter().zip(&estimate).fold(0.0, |m: f64, (a, b)| m.max((a - b).abs()));
         prop_assert!(error < 1e-12 * (1.0 + z.l1()));
         let explicit = Matrix::new(&d, axes).times(&z.to_dense());
@@ -183,7 +184,7 @@ proptest! {
             fourier.inverse(&mut q_f, &mut q, &mut scratch);
             adjoint.extend(q);
         }
-        let left = dot(z.reconstruct(&d).unwrap().data(), r.data());
+        let left = dot(z.reconstruct(&d, Boundary::Circular).unwrap().data(), r.data());
         let right = dot(&z.to_dense(), &adjoint);
         prop_assert!((left - right).abs() < 1e-11 * (1.0 + z.l1()), "{} {}", left, right);
     }

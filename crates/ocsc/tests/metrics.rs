@@ -1,5 +1,6 @@
 //! The quality measures: against scikit-image, against direct sums, and by their properties.
 
+use ocsc::config::Boundary;
 use ocsc::metrics::{Objective, mse, psnr, range, sparsity, ssim};
 use ocsc::{Atom, Code, Dictionary, Sample, Shape};
 use proptest::prelude::*;
@@ -86,14 +87,15 @@ fn objective_and_sparsity_are_the_direct_sums() {
         }
     }
     let data_term = residual.iter().map(|r| r * r).sum::<f64>() / 2.0;
-    let objective = Objective::of(&sample(Shape::image(height, width), x), &code, &dictionary).unwrap();
+    let objective =
+        Objective::of(&sample(Shape::image(height, width), x), &code, &dictionary, Boundary::Circular).unwrap();
     assert!((objective.data_term - data_term).abs() <= 1e-12 * data_term);
     assert_eq!(objective.l1, 4.0);
     assert!((objective.total(0.5) - (data_term + 2.0)).abs() <= 1e-12 * data_term);
 
     assert_eq!(sparsity(&code), 3.0 / 60.0);
     assert_eq!(sparsity(&Code::<f64>::zero(0, [0, 0, 0])), 0.0);
-    assert!(Objective::of(&sample(Shape::image(6, 5), vec![0.0; 30]), &code, &dictionary).is_err());
+    assert!(Objective::of(&sample(Shape::image(6, 5), vec![0.0; 30]), &code, &dictionary, Boundary::Circular).is_err());
 }
 
 prop_compose! {

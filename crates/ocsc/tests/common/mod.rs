@@ -16,7 +16,7 @@ pub fn data_dir() -> Option<PathBuf> {
     None
 }
 
-use ocsc::config::{CoderConfig, StopRule};
+use ocsc::config::{Boundary, CoderConfig, StopRule};
 use ocsc::{Atom, Code, Config, Dictionary, Real, Sample, Shape};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -205,7 +205,9 @@ pub fn planted<T: Real>(k: usize, size: usize, n: u64, noise_level: f64, seed: u
         data[i / 9 * 25 + (i / 3 % 3 + 1) * 5 + i % 3 + 1] = T::of(*v);
     }
     let sample = |i: u64| {
-        let clean = sparse_code::<f64>(k, [1, size, size], 0.012, seed + 1000 + i).reconstruct(&small).unwrap();
+        let clean = sparse_code::<f64>(k, [1, size, size], 0.012, seed + 1000 + i)
+            .reconstruct(&small, Boundary::Circular)
+            .unwrap();
         let noise: Vec<f64> = normal(size * size, seed + 2000 + i);
         let data = clean.data().iter().zip(noise).map(|(v, n)| T::of(v + noise_level * n)).collect();
         Sample::new(clean.shape(), data).unwrap()

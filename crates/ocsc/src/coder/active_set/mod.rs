@@ -68,6 +68,9 @@ impl<T: Real> ActiveSet<T> {
         boundary: Boundary,
         config: ActiveSetConfig,
     ) -> Result<Self> {
+        if !(beta.is_finite() && beta > 0.0) {
+            return Err(Error::invalid("beta", "a finite number above 0", beta));
+        }
         let weight = |k: usize| beta * config.weights.as_ref().map_or(1.0, |w| w.get(k).copied().unwrap_or(1.0));
         let weights: Vec<f64> = (0..dictionary.n_filters()).map(weight).collect();
         Ok(ActiveSet {

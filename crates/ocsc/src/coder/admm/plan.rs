@@ -2,6 +2,7 @@
 
 use super::super::{Coded, Status, dual_value};
 use super::prox::{LANES, Sums, clip, prox, soft};
+use crate::config::Boundary;
 use crate::convolve::{Canvas, Taps};
 use crate::fourier::{Fourier, Scratch};
 use crate::metrics::Objective;
@@ -397,6 +398,6 @@ fn sum_spectra<T: Real>(groups: &[Group<T>], total: &mut [Complex<T>]) {
 
 /// x - D z, summed in `f64`.
 fn residual<T: Real>(sample: &Sample<T>, code: &Code<T>, dictionary: &Dictionary<T>) -> Result<Vec<f64>> {
-    let estimate = code.reconstruct_f64(dictionary)?;
+    let (_, estimate, _) = code.reconstruct_f64(dictionary, Boundary::Circular)?;
     Ok(sample.data().iter().zip(estimate).map(|(x, e)| x.f64() - e).collect())
 }
