@@ -272,8 +272,7 @@ impl Canvas {
     ) -> Self {
         let (s, f, positions) = (sample.shape(), dictionary.shape(), code.shape());
         let axes: [usize; 3] = std::array::from_fn(|i| positions[i] + f.spatial()[i] - 1);
-        let mut canvas =
-            Canvas { axes, values: vec![0.0; s.channels * axes.iter().product::<usize>()] };
+        let mut canvas = Canvas { axes, values: vec![0.0; s.channels * axes.iter().product::<usize>()] };
         if boundary == Boundary::Free {
             for a in code.atoms() {
                 let (taps, value) = (dictionary.filter(a.filter as usize), a.value.f64());
