@@ -176,6 +176,32 @@ impl UpdateConfig {
     }
 }
 
+/// Settings of the block coordinate descent on lags, see [`crate::update::BlockDescent`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct BlockDescentConfig {
+    /// The past has the weight (1 - 1/t)^forgetting at update t; 1 is the paper's plain average.
+    pub forgetting: f64,
+    /// Sweeps over all filters per update.
+    pub sweeps: usize,
+}
+
+impl Default for BlockDescentConfig {
+    fn default() -> Self {
+        BlockDescentConfig { forgetting: 2.0, sweeps: 1 }
+    }
+}
+
+impl BlockDescentConfig {
+    /// Refuses what the mathematics cannot take.
+    pub fn validate(&self) -> Result<()> {
+        if !(self.forgetting.is_finite() && self.forgetting >= 1.0) {
+            return Err(Error::invalid("forgetting", "a finite number from 1 up", self.forgetting));
+        }
+        at_least_one("the update's sweeps", self.sweeps)
+    }
+}
+
 /// When a coder stops; the tolerance is [`Config::tol`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

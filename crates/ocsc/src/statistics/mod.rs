@@ -2,7 +2,11 @@
 //!
 //! Statistics know codes and samples, but neither coders nor updates.
 
+mod lags;
 mod spectral;
+mod window;
 
+pub use lags::Lags;
 pub use spectral::Spectral;
 pub(crate) use spectral::at;
+pub(crate) use window::{Multiply, Window};

@@ -8,8 +8,10 @@
 //!
 //! from statistics that it owns. Updates see samples and codes only to absorb them, and know nothing of coders.
 
+mod block_descent;
 mod ocsc;
 
+pub use block_descent::BlockDescent;
 pub use ocsc::Ocsc;
 
 use crate::checkpoint::State;

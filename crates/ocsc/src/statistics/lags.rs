@@ -1,0 +1,331 @@
+//! Correlations of the codes at lags shorter than the filter: all that the dictionary's objective needs to know.
+//!
+//! With filters of m taps per axis, for |tau| < m and 0 <= s < m on every axis,
+//!
+//! ```text
+//! phi_kl(tau) = sum_i sum_p z_ik(p) z_il(p + tau)             the same for all channels
+//! psi_k(s)    = sum_i sum_p x_i(p + s) z_ik(p)                for every channel
+//! ```
+//!
+//! since two filters placed further apart do not overlap. Then, with (phi_kl * d_l)(s) = sum_s' phi_kl(s - s') d_l(s'),
+//!
+//! ```text
+//! sum_i 1/2 || x_i - D z_i ||^2  =  1/2 sum_kl <d_k, phi_kl * d_l> - sum_k <psi_k, d_k> + 1/2 sum_i ||x_i||^2
+//! ```
+//!
+//! exactly, whatever the samples' sizes and number. Statistics of different samples add.
+//!
+//! **Boundaries.** `circular`: p + tau wraps around, so on samples shorter than 2m - 1 two atoms meet at several lags, and
+//! an atom meets itself. `zero`: positions run from -(m-1), and x is zero outside the sample. `free`: the outside is not
+//! observed; it is filled with D z for the dictionary of that moment. At this dictionary the objective above then is the
+//! one of the sample alone, and at any other one it lies above it, so what lowers it lowers both.
+//!
+//! **Storage.** Since phi_lk(-tau) = phi_kl(tau), only k <= l, the whole window of lags each: K (K + 1) / 2 windows. A
+//! row of lags is padded with zeros as [`Window`] says. Numbers are kept in T: a lag receives few terms per sample, and
+//! what is subject to long sums within a sample (psi, D z) is summed in f64.
+//!
+//! **Cost** of a sample: its pairs of atoms closer than m, and m^2 per atom.
+
+use super::Window;
+use crate::config::Boundary;
+use crate::{Atom, Code, Dictionary, Error, Real, Result, Sample, Shape};
+use rayon::prelude::*;
+
+/// phi, psi and the constant.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Lags<T> {
+    n_filters: usize,
+    filter: Shape,
+    window: Window,
+    phi: Vec<T>,
+    psi: Vec<T>,
+    constant: f64,
+}
+
+/// An atom as its neighbours see it, in raster order.
+struct Near {
+    x: isize,
+    filter: usize,
+    value: f64,
+}
+
+/// The atoms of a code line by line.
+struct Lines {
+    positions: [usize; 3],
+    circular: bool,
+    near: Vec<Near>,
+    /// Where each line's atoms start, and the end.
+    starts: Vec<usize>,
+}
+
+impl<T: Real> Lags<T> {
+    /// Statistics of nothing, for so many filters of one shape.
+    pub fn new(n_filters: usize, filter: Shape) -> Self {
+        let window = Window::new(filter);
+        let phi = vec![T::zero(); triangle(n_filters) * window.len()];
+        Lags { n_filters, filter, window, phi, psi: vec![T::zero(); n_filters * filter.len()], constant: 0.0 }
+    }
+
+    /// Bytes that the statistics take.
+    pub fn bytes(n_filters: usize, filter: Shape) -> usize {
+        let phi = triangle(n_filters).saturating_mul(Window::new(filter).len());
+        phi.saturating_add(n_filters.saturating_mul(filter.len())).saturating_mul(size_of::<T>())
+    }
+
+    /// K.
+    pub fn n_filters(&self) -> usize {
+        self.n_filters
+    }
+
+    /// The filters' shape.
+    pub fn filter_shape(&self) -> Shape {
+        self.filter
+    }
+
+    /// phi_kl at the lag (depth, height, width), each shorter than the filter.
+    pub fn lag(&self, k: usize, l: usize, lag: [isize; 3]) -> T {
+        if k <= l { self.pair(k, l)[self.window.at(lag)] } else { self.pair(l, k)[self.window.at(lag.map(|t| -t))] }
+    }
+
+    /// psi_k, in the order of a filter.
+    pub fn psi(&self, k: usize) -> &[T] {
+        &self.psi[k * self.filter.len()..][..self.filter.len()]
+    }
+
+    /// The geometry of a window of lags.
+    pub(crate) fn window(&self) -> &Window {
+        &self.window
+    }
+
+    /// The window of phi_kl, for k <= l.
+    pub(crate) fn pair(&self, k: usize, l: usize) -> &[T] {
+        &self.phi[(row_start(self.n_filters, k) + l - k) * self.window.len()..][..self.window.len()]
+    }
+
+    /// phi, psi and the constant, for checkpoints.
+    pub(crate) fn parts(&self) -> (&[T], &[T], f64) {
+        (&self.phi, &self.psi, self.constant)
+    }
+
+    /// The same, to be restored.
+    pub(crate) fn parts_mut(&mut self) -> (&mut [T], &mut [T], &mut f64) {
+        (&mut self.phi, &mut self.psi, &mut self.constant)
+    }
+
+    /// Adds one sample with its code; `dictionary` fills what is not observed.
+    pub fn absorb(
+        &mut self,
+        sample: &Sample<T>,
+        code: &Code<T>,
+        dictionary: &Dictionary<T>,
+        boundary: Boundary,
+    ) -> Result<()> {
+        let (s, f) = (sample.shape(), self.filter);
+        dictionary.check_sample_shape(s)?;
+        let margin = if boundary == Boundary::Circular { [0; 3] } else { f.spatial().map(|n| n - 1) };
+        let positions: [usize; 3] = std::array::from_fn(|i| s.spatial()[i] + margin[i]);
+        let ours = dictionary.shape() == f && dictionary.n_filters() == self.n_filters;
+        if !ours || code.n_filters() != self.n_filters || code.shape() != positions {
+            let expected = format!("codes of {} filters at {positions:?} positions", self.n_filters);
+            let found = format!("{} filters at {:?} positions", code.n_filters(), code.shape());
+            return Err(Error::invalid("lag statistics", expected, found));
+        }
+        let canvas = Canvas::new(sample, code, dictionary, boundary, margin);
+        self.constant += 0.5 * canvas.energy(sample, boundary);
+        let lines = Lines::new(code, boundary == Boundary::Circular);
+        let (window, n) = (&self.window, self.n_filters);
+        let mut tasks = Vec::with_capacity(n);
+        let (mut phi, mut atoms) = (&mut self.phi[..], code.atoms());
+        for (k, psi) in self.psi.chunks_exact_mut(f.len()).enumerate() {
+            let (row, rest) = phi.split_at_mut((n - k) * window.len());
+            let (mine, others) = atoms.split_at(atoms.partition_point(|a| a.filter as usize <= k));
+            (phi, atoms) = (rest, others);
+            if !mine.is_empty() {
+                tasks.push((k, row, psi, mine));
+            }
+        }
+        // Every filter's sums belong to one task, so threads change nothing.
+        tasks.into_par_iter().for_each(|(k, row, psi, atoms)| {
+            atoms.iter().for_each(|a| lines.add_neighbours(a, k, window, row));
+            canvas.add_patches(atoms, positions, f, psi);
+        });
+        Ok(())
+    }
+
+    /// Multiplies everything absorbed so far.
+    pub fn scale(&mut self, weight: f64) {
+        let scale = T::of(weight);
+        self.phi.par_chunks_mut(1 << 16).for_each(|part| part.iter_mut().for_each(|v| *v *= scale));
+        self.psi.iter_mut().for_each(|v| *v *= scale);
+        self.constant *= weight;
+    }
+
+    /// Adds what others absorbed.
+    pub fn merge(&mut self, other: &Self) -> Result<()> {
+        if self.n_filters != other.n_filters || self.filter != other.filter {
+            let expected = format!("{} filters of {}", self.n_filters, self.filter);
+            return Err(Error::invalid("lag statistics", expected, format!("{} of {}", other.n_filters, other.filter)));
+        }
+        self.phi.iter_mut().zip(&other.phi).for_each(|(a, b)| *a += *b);
+        self.psi.iter_mut().zip(&other.psi).for_each(|(a, b)| *a += *b);
+        self.constant += other.constant;
+        Ok(())
+    }
+
+    /// sum_i 1/2 ||x_i - D z_i||^2 for any dictionary of the same shape, in f64.
+    pub fn objective(&self, dictionary: &Dictionary<T>) -> f64 {
+        let rows: Vec<f64> = (0..self.n_filters)
+            .into_par_iter()
+            .map(|k| {
+                let d = dictionary.filter(k);
+                let quadratic = |l: usize| self.window.quadratic(self.pair(k, l), d, dictionary.filter(l));
+                let others: f64 = (k + 1..self.n_filters).map(quadratic).sum();
+                let linear: f64 = self.psi(k).iter().zip(d).map(|(p, d)| p.f64() * d.f64()).sum();
+                0.5 * quadratic(k) + others - linear
+            })
+            .collect();
+        rows.iter().sum::<f64>() + self.constant
+    }
+}
+
+/// Pairs k <= l.
+fn triangle(n: usize) -> usize {
+    n.saturating_mul(n.saturating_add(1)) / 2
+}
+
+/// Pairs before (k, k).
+fn row_start(n: usize, k: usize) -> usize {
+    k * (2 * n + 1 - k) / 2
+}
+
+impl Lines {
+    fn new<T: Real>(code: &Code<T>, circular: bool) -> Self {
+        let positions = code.shape();
+        let mut atoms: Vec<&Atom<T>> = code.atoms().iter().collect();
+        atoms.sort_by_key(|a| (a.position, a.filter));
+        let n_lines = positions[0] * positions[1];
+        let mut starts = vec![0; n_lines + 1];
+        atoms.iter().for_each(|a| starts[a.position as usize / positions[2] + 1] += 1);
+        (0..n_lines).for_each(|i| starts[i + 1] += starts[i]);
+        let near = |a: &Atom<T>| Near {
+            x: (a.position as usize % positions[2]) as isize,
+            filter: a.filter as usize,
+            value: a.value.f64(),
+        };
+        Lines { positions, circular, near: atoms.into_iter().map(near).collect(), starts }
+    }
+
+    /// The coordinate's place on the axis, if it has one.
+    fn wrap(&self, at: isize, axis: usize) -> Option<usize> {
+        let n = self.positions[axis] as isize;
+        if self.circular { Some(at.rem_euclid(n) as usize) } else { (0..n).contains(&at).then_some(at as usize) }
+    }
+
+    /// Adds atom `a` of filter k times its neighbours l >= k to the windows phi_kk, phi_k,k+1, ... in `row`.
+    fn add_neighbours<T: Real>(&self, a: &Atom<T>, k: usize, window: &Window, row: &mut [T]) {
+        let [_, height, width] = self.positions;
+        let p = a.position as usize;
+        let [z, y, x] = [p / (height * width), p / width % height, p % width].map(|v| v as isize);
+        let [rz, ry, rx] = window.reach();
+        let (value, width) = (a.value.f64(), width as isize);
+        // Copies of a line, shifted by multiples of its length, that reach into the window.
+        let copies = if self.circular { rx / width + 1 } else { 0 };
+        for tz in -rz..=rz {
+            let Some(line_z) = self.wrap(z + tz, 0) else { continue };
+            for ty in -ry..=ry {
+                let Some(line_y) = self.wrap(y + ty, 1) else { continue };
+                let line = line_z * height + line_y;
+                let near = &self.near[self.starts[line]..self.starts[line + 1]];
+                if near.is_empty() {
+                    continue;
+                }
+                let start = window.at([tz, ty, 0]);
+                for copy in -copies..=copies {
+                    let shift = copy * width - x;
+                    let first = near.partition_point(|b| b.x + shift < -rx);
+                    for b in near[first..].iter().take_while(|b| b.x + shift <= rx) {
+                        if b.filter >= k {
+                            let at = (b.filter - k) * window.len() + start.wrapping_add_signed(b.x + shift);
+                            row[at] += T::of(value * b.value);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The sample where filters can see it, so that no patch wraps or sticks out: (channel, depth, height, width), positions
+/// plus filter minus one on each axis.
+struct Canvas {
+    axes: [usize; 3],
+    values: Vec<f64>,
+}
+
+impl Canvas {
+    fn new<T: Real>(
+        sample: &Sample<T>,
+        code: &Code<T>,
+        dictionary: &Dictionary<T>,
+        boundary: Boundary,
+        margin: [usize; 3],
+    ) -> Self {
+        let (s, f, positions) = (sample.shape(), dictionary.shape(), code.shape());
+        let axes: [usize; 3] = std::array::from_fn(|i| positions[i] + f.spatial()[i] - 1);
+        let mut canvas = Canvas { axes, values: vec![0.0; s.channels * axes.iter().product::<usize>()] };
+        if boundary == Boundary::Free {
+            for a in code.atoms() {
+                let (taps, value) = (dictionary.filter(a.filter as usize), a.value.f64());
+                for (row, taps) in taps.chunks_exact(f.width).enumerate() {
+                    let start = canvas.patch_row(a.position as usize, positions, f, row);
+                    let out = &mut canvas.values[start..][..f.width];
+                    out.iter_mut().zip(taps).for_each(|(o, t)| *o += value * t.f64());
+                }
+            }
+        }
+        // Circular samples are repeated behind their end; others are written inside their frame.
+        let repeat = boundary == Boundary::Circular;
+        let lengths = if repeat { axes } else { s.spatial() };
+        for c in 0..s.channels {
+            for z in 0..lengths[0] {
+                for y in 0..lengths[1] {
+                    let from = ((c * s.depth + z % s.depth) * s.height + y % s.height) * s.width;
+                    let to = ((c * axes[0] + z + margin[0]) * axes[1] + y + margin[1]) * axes[2] + margin[2];
+                    for x in 0..lengths[2] {
+                        canvas.values[to + x] = sample.data()[from + if repeat { x % s.width } else { x }].f64();
+                    }
+                }
+            }
+        }
+        canvas
+    }
+
+    /// Where row `row` (channel, depth, height) of a filter at a position starts.
+    fn patch_row(&self, position: usize, positions: [usize; 3], f: Shape, row: usize) -> usize {
+        let [_, height, width] = positions;
+        let (c, dz, dy) = (row / (f.depth * f.height), row / f.height % f.depth, row % f.height);
+        let (z, y, x) = (position / (height * width), position / width % height, position % width);
+        ((c * self.axes[0] + z + dz) * self.axes[1] + y + dy) * self.axes[2] + x
+    }
+
+    /// ||x||^2 over everything that counts, each pixel once.
+    fn energy<T: Real>(&self, sample: &Sample<T>, boundary: Boundary) -> f64 {
+        match boundary {
+            Boundary::Free => self.values.iter().map(|v| v * v).sum(),
+            Boundary::Circular | Boundary::Zero => sample.data().iter().map(|v| v.f64() * v.f64()).sum(),
+        }
+    }
+
+    /// psi_k += sum over the filter's atoms of z times the patch there.
+    fn add_patches<T: Real>(&self, atoms: &[Atom<T>], positions: [usize; 3], f: Shape, psi: &mut [T]) {
+        let mut sum = vec![0.0; f.len()];
+        for a in atoms {
+            let value = a.value.f64();
+            for (row, sums) in sum.chunks_exact_mut(f.width).enumerate() {
+                let start = self.patch_row(a.position as usize, positions, f, row);
+                sums.iter_mut().zip(&self.values[start..][..f.width]).for_each(|(s, x)| *s += value * x);
+            }
+        }
+        psi.iter_mut().zip(sum).for_each(|(p, s)| *p += T::of(s));
+    }
+}

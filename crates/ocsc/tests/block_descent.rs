@@ -1,0 +1,223 @@
+//! Block coordinate descent on lags against slow projected gradient and against the paper's update.
+
+mod common;
+#[path = "common/lags.rs"]
+mod twin;
+
+use common::*;
+use ocsc::config::{BlockDescentConfig, Boundary, UpdateConfig};
+use ocsc::update::{BlockDescent, Ocsc, Update};
+use ocsc::{Code, Dictionary, Real, Sample, Shape};
+use twin::{direct, positions};
+
+const BOUNDARIES: [Boundary; 3] = [Boundary::Circular, Boundary::Zero, Boundary::Free];
+
+fn settings(sweeps: usize) -> BlockDescentConfig {
+    BlockDescentConfig { sweeps, forgetting: 1.0 }
+}
+
+/// A dictionary and samples with codes.
+fn problem<T: Real>(
+    k: usize,
+    filter: Shape,
+    sample: Shape,
+    boundary: Boundary,
+    strength: f64,
+) -> (Dictionary<T>, Vec<(Sample<T>, Code<T>)>) {
+    let d = Dictionary::random(k, filter, 2, 9).unwrap();
+    let pair = |i: u64| {
+        let x = Sample::new(sample, normal::<T>(sample.len(), i)).unwrap().map(|v| strength * v);
+        (x, sparse_code(k, positions(sample, filter, boundary), 0.1, i + 50))
+    };
+    (d, (0..3).map(pair).collect())
+}
+
+fn absorbed<T: Real>(
+    config: BlockDescentConfig,
+    boundary: Boundary,
+    d: &Dictionary<T>,
+    pairs: &[(Sample<T>, Code<T>)],
+) -> BlockDescent<T> {
+    let mut update = BlockDescent::new(config, boundary);
+    pairs.iter().for_each(|(x, z)| update.absorb(x, z, d).unwrap());
+    update
+}
+
+/// The minimum of the lags' objective by projected gradient on all filters at once; the quadratic is probed from values.
+fn minimum(update: &BlockDescent<f64>, start: &Dictionary<f64>) -> f64 {
+    let lags = update.statistics().unwrap();
+    let (k, shape) = (start.n_filters(), start.shape());
+    let n = start.data().len();
+    let value = |d: &[f64]| lags.objective(&Dictionary::new(k, shape, 2, d.to_vec()).unwrap());
+    let unit = |i: usize, v: f64| {
+        let mut d = vec![0.0; n];
+        d[i] += v;
+        d
+    };
+    let zero = value(&vec![0.0; n]);
+    let single: Vec<[f64; 2]> = (0..n).map(|i| [0.5, -0.5].map(|v| value(&unit(i, v)) - zero)).collect();
+    let linear: Vec<f64> = single.iter().map(|[a, b]| a - b).collect();
+    let mut gram = vec![vec![0.0; n]; n];
+    for i in 0..n {
+        gram[i][i] = 4.0 * (single[i][0] + single[i][1]);
+        for j in 0..i {
+            let mut d = unit(i, 0.5);
+            d[j] += 0.5;
+            let mixed = value(&d) - zero - single[i][0] - single[j][0];
+            (gram[i][j], gram[j][i]) = (4.0 * mixed, 4.0 * mixed);
+        }
+    }
+    let lipschitz = gram.iter().map(|row| row.iter().map(|v| v.abs()).sum()).fold(1e-9, f64::max);
+    let mut d = start.data().to_vec();
+    for _ in 0..30_000 {
+        let gradient: Vec<f64> = (0..n).map(|i| dot(&gram[i], &d) + linear[i]).collect();
+        d.iter_mut().zip(gradient).for_each(|(d, g)| *d -= g / lipschitz);
+        for filter in d.chunks_mut(shape.len()) {
+            let norm = dot(filter, filter).sqrt().max(1.0);
+            filter.iter_mut().for_each(|v| *v /= norm);
+        }
+    }
+    value(&d)
+}
+
+#[test]
+fn many_sweeps_reach_the_minimum() {
+    let (filter, sample) = (Shape { channels: 2, ..Shape::image(2, 3) }, Shape { channels: 2, ..Shape::image(7, 8) });
+    for boundary in BOUNDARIES {
+        for strength in [0.05, 1.0, 20.0] {
+            let (mut d, pairs) = problem::<f64>(3, filter, sample, boundary, strength);
+            let mut update = absorbed(settings(3000), boundary, &d, &pairs);
+            let expected = minimum(&update, &d);
+            let updated = update.update(&mut d);
+            let found = update.statistics().unwrap().objective(&d);
+            assert!(relative(found, expected) < 1e-6, "{boundary:?} {strength} {found} {expected}");
+            assert!(updated.residuals.0 < 1e-6 && updated.residuals.1 < 1e-6, "{updated:?}");
+            assert!(d.norms().into_iter().all(|norm| norm <= 1.0));
+        }
+    }
+}
+
+#[test]
+fn the_papers_update_finds_the_same() {
+    let (mut d, pairs) = problem::<f64>(4, Shape::image(3, 4), Shape::image(8, 9), Boundary::Circular, 2.0);
+    let mut paper = Ocsc::new(UpdateConfig { rho: Some(5.0), max_iters: 20_000, tol: 1e-11, reset: false });
+    pairs.iter().for_each(|(x, z)| paper.absorb(x, z, &d).unwrap());
+    let mut other = d.clone();
+    paper.update(&mut other);
+    absorbed(settings(2000), Boundary::Circular, &d, &pairs).update(&mut d);
+    let objective = |d: &Dictionary<f64>| pairs.iter().map(|(x, z)| direct(x, z, d, Boundary::Circular)).sum::<f64>();
+    assert!(relative(objective(&d), objective(&other)) < 1e-8);
+}
+
+/// Also where blocks do not divide the filter, and where samples are short.
+#[test]
+fn every_sweep_descends() {
+    for (filter, sample) in [((5, 5), (12, 13)), ((4, 17), (5, 20)), ((1, 9), (1, 40)), ((11, 11), (11, 30))] {
+        for boundary in BOUNDARIES {
+            let [filter, sample] = [filter, sample].map(|(h, w)| Shape::image(h, w));
+            let (mut d, pairs) = problem::<f64>(5, filter, sample, boundary, 1.0);
+            let mut update = absorbed(settings(1), boundary, &d, &pairs);
+            let mut last = update.statistics().unwrap().objective(&d);
+            for _ in 0..20 {
+                update.update(&mut d);
+                let now = update.statistics().unwrap().objective(&d);
+                assert!(now <= last * (1.0 + 1e-13), "{now} {last}");
+                last = now;
+            }
+        }
+    }
+}
+
+fn stays_feasible<T: Real>() {
+    let (mut d, pairs) = problem::<T>(5, Shape::image(4, 5), Shape::image(12, 9), Boundary::Zero, 30.0);
+    let mut update = BlockDescent::new(BlockDescentConfig::default(), Boundary::Zero);
+    for (x, z) in pairs.iter().cycle().take(12) {
+        update.absorb(x, z, &d).unwrap();
+        let before = d.clone();
+        assert_eq!(update.update(&mut d).iterations, 1);
+        assert!(d.norms().into_iter().all(|norm| norm <= 1.0));
+        assert_ne!(d, before);
+    }
+}
+
+#[test]
+fn dictionaries_are_feasible_exactly() {
+    stays_feasible::<f32>();
+    stays_feasible::<f64>();
+}
+
+#[test]
+fn unused_filters_are_left_and_counted() {
+    let (mut d, pairs) = problem::<f64>(4, Shape::image(3, 3), Shape::image(9, 9), Boundary::Circular, 1.0);
+    let mut update = BlockDescent::new(settings(2), Boundary::Circular);
+    for (x, z) in &pairs {
+        let atoms = z.atoms().iter().copied().filter(|a| a.filter != 2).collect();
+        update.absorb(x, &Code::new(4, z.shape(), atoms).unwrap(), &d).unwrap();
+    }
+    let before = d.clone();
+    update.update(&mut d);
+    assert_eq!((update.unused(), d.filter(2)), (1, before.filter(2)));
+    assert_ne!(d.filter(1), before.filter(1));
+}
+
+/// Update t weighs (1 - 1/t)^(e - 1) on the past, and samples of a batch weigh the same.
+#[test]
+fn the_past_is_forgotten_as_configured() {
+    let (d, pairs) = problem::<f64>(3, Shape::image(3, 3), Shape::image(9, 9), Boundary::Zero, 1.0);
+    let mut update = BlockDescent::new(BlockDescentConfig { forgetting: 3.0, sweeps: 1 }, Boundary::Zero);
+    for batch in [&pairs[..1], &pairs[1..]] {
+        batch.iter().for_each(|(x, z)| update.absorb(x, z, &d).unwrap());
+        update.update(&mut d.clone());
+    }
+    let value = |i: usize| direct(&pairs[i].0, &pairs[i].1, &d, Boundary::Zero);
+    let expected = 0.25 * value(0) + value(1) + value(2);
+    assert!(relative(update.statistics().unwrap().objective(&d), expected) < 1e-12);
+}
+
+#[test]
+fn threads_do_not_change_a_bit() {
+    let (d, pairs) = problem::<f32>(70, Shape::image(5, 4), Shape::image(15, 14), Boundary::Free, 2.0);
+    let run = || {
+        let mut d = d.clone();
+        absorbed(settings(2), Boundary::Free, &d, &pairs).update(&mut d);
+        d
+    };
+    assert_eq!(with_threads(1, run), with_threads(2, run));
+    assert_eq!(with_threads(1, run), with_threads(5, run));
+}
+
+#[test]
+fn a_restored_update_goes_on_bit_for_bit() {
+    let (mut d, pairs) = problem::<f32>(5, Shape::image(4, 5), Shape::image(12, 9), Boundary::Zero, 2.0);
+    let mut update = absorbed(BlockDescentConfig::default(), Boundary::Zero, &d, &pairs);
+    update.update(&mut d);
+    let mut again = BlockDescent::new(BlockDescentConfig::default(), Boundary::Zero);
+    again.restore(&update.state(), &d).unwrap();
+    assert_eq!(again.state(), update.state());
+    let mut other = d.clone();
+    for (update, d) in [(&mut update, &mut d), (&mut again, &mut other)] {
+        pairs.iter().for_each(|(x, z)| update.absorb(x, z, d).unwrap());
+        update.update(d);
+    }
+    assert_eq!(d, other);
+    assert_eq!(again.statistics(), update.statistics());
+    let wrong = Dictionary::random(4, Shape::image(4, 5), 2, 1).unwrap();
+    assert!(again.restore(&update.state(), &wrong).is_err());
+}
+
+#[test]
+fn no_samples_no_update() {
+    let mut d = filters::<f32>(3, [1, 3, 3], 1);
+    let before = d.clone();
+    let mut update = BlockDescent::<f32>::new(BlockDescentConfig::default(), Boundary::Circular);
+    assert_eq!(update.update(&mut d).iterations, 0);
+    assert_eq!(d, before);
+    assert!(update.state().is_empty());
+}
+
+#[test]
+fn settings_are_checked() {
+    assert!(BlockDescentConfig::default().validate().is_ok());
+    assert!(settings(0).validate().is_err());
+    assert!(BlockDescentConfig { forgetting: 0.5, sweeps: 1 }.validate().is_err());
+}
