@@ -5,11 +5,11 @@ mod value;
 use crate::data::{Axes, SourceOptions};
 use anyhow::Result;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
-use ocsc::config::{ActiveSetConfig, Boundary, CoderConfig, Dtype, StopRule, UpdateConfig};
+use ocsc::config::{ActiveSetConfig, BlockDescentConfig, Boundary, CoderConfig, Dtype, StopRule, UpdateConfig};
 use ocsc::preprocess::Preprocess;
 use ocsc::{Config, Method};
 use std::path::PathBuf;
-use value::{Size, at_least_one, positive, relaxation, threads};
+use value::{Size, at_least_one, forgetting, positive, relaxation, threads};
 
 /// Online convolutional sparse coding: learn small filters from a stream of images, and represent new images as sums of
 /// those filters convolved with sparse maps, each with a proven bound on how far it is from optimal.
@@ -37,7 +37,7 @@ pub(crate) enum Command {
     Demo(Demo),
     /// Learn a dictionary
     #[command(
-        after_help = "Examples:\n  ocsc learn photos/ --out model.safetensors\n  ocsc learn train.npy --test test.npy --passes 3 --log run.jsonl --out model.safetensors\n  ocsc learn train.npy --filters 64 --size 8 --beta-ratio 0.1 --out model.safetensors\n  ocsc learn train.npy --resume model.safetensors\n  ocsc learn train.npy --init D.npy --passes 0 --out model.safetensors    (wrap a dictionary from elsewhere)\n\nOne method so far: ocsc-paper (Algorithm 3 of Wang, Yao, Kwok, Ni 2018). It needs samples of one size."
+        after_help = "Examples:\n  ocsc learn photos/ --out model.safetensors\n  ocsc learn train.npy --test test.npy --passes 3 --log run.jsonl --out model.safetensors\n  ocsc learn train.npy --filters 64 --size 8 --beta-ratio 0.1 --out model.safetensors\n  ocsc learn train.npy --resume model.safetensors\n  ocsc learn train.npy --init D.npy --passes 0 --out model.safetensors    (wrap a dictionary from elsewhere)\n\nThe method ocsc takes samples of any sizes; ocsc-paper (Algorithm 3 of Wang, Yao, Kwok, Ni 2018) needs one size."
     )]
     Learn(Box<Learn>),
     /// Code new data: one .npz per sample with its non-zeros
@@ -147,7 +147,7 @@ pub(crate) struct Learn {
 #[command(next_help_heading = "Model")]
 pub(crate) struct ModelArgs {
     /// The method
-    #[arg(long, value_enum, default_value = "ocsc-paper")]
+    #[arg(long, value_enum, default_value = "ocsc")]
     pub(crate) method: MethodArg,
     /// Number of filters
     #[arg(long, default_value_t = 100, value_parser = at_least_one, value_name = "K")]
@@ -179,6 +179,15 @@ pub(crate) struct ModelArgs {
     /// Precision
     #[arg(long, value_enum, default_value = "f32")]
     pub(crate) dtype: DtypeArg,
+    /// Codes without negative values (method ocsc)
+    #[arg(long)]
+    pub(crate) nonnegative: bool,
+    /// The past weighs (1 - 1/t)^this at update t (method ocsc); 1 is plain averaging
+    #[arg(long, default_value_t = BlockDescentConfig::default().forgetting, value_parser = forgetting, value_name = "EXPONENT")]
+    pub(crate) forgetting: f64,
+    /// Sweeps of block descent per update (method ocsc)
+    #[arg(long, default_value_t = BlockDescentConfig::default().sweeps, value_parser = at_least_one, value_name = "N")]
+    pub(crate) sweeps: usize,
     /// auto (gray,lcn,taper for image files, none for arrays), none, or steps of gray,lcn,taper
     #[arg(long, default_value = "auto")]
     pub(crate) preprocess: String,
@@ -225,6 +234,7 @@ impl ModelArgs {
         let tuning = &self.tuning;
         let config = Config {
             method: match self.method {
+                MethodArg::Ocsc => Method::Ocsc,
                 MethodArg::OcscPaper => Method::OcscPaper,
             },
             n_filters: self.filters,
@@ -235,6 +245,8 @@ impl ModelArgs {
             tol: self.tol,
             boundary: match self.boundary {
                 BoundaryArg::Circular => Boundary::Circular,
+                BoundaryArg::Zero => Boundary::Zero,
+                BoundaryArg::Free => Boundary::Free,
             },
             seed: self.seed,
             dtype: match self.dtype {
@@ -253,7 +265,8 @@ impl ModelArgs {
                 },
                 max_iters: tuning.max_iters,
             },
-            active_set: ActiveSetConfig::default(),
+            active_set: ActiveSetConfig { nonnegative: self.nonnegative, ..ActiveSetConfig::default() },
+            block_descent: BlockDescentConfig { forgetting: self.forgetting, sweeps: self.sweeps },
             update: UpdateConfig {
                 rho: tuning.update_rho,
                 max_iters: tuning.update_iters,
@@ -353,12 +366,20 @@ pub(crate) enum Format {
 
 #[derive(Clone, Copy, ValueEnum)]
 pub(crate) enum MethodArg {
+    /// The fast engine: active-set coder, lag statistics, any sample sizes, any channels
+    Ocsc,
+    /// Algorithms 2 and 3 of the paper: one sample size, one channel
     OcscPaper,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
 pub(crate) enum BoundaryArg {
+    /// The sample again: filters wrap around
     Circular,
+    /// Zeros, which are data
+    Zero,
+    /// Nothing: filters may stick out, and what they put there does not count
+    Free,
 }
 
 #[derive(Clone, Copy, ValueEnum)]

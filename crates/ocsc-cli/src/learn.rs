@@ -8,9 +8,9 @@ use crate::watch::{Log, Watch};
 use anyhow::{Context, Error, Result, bail, ensure};
 use ocsc::config::Dtype;
 use ocsc::learner::coder;
-use ocsc::statistics::Spectral;
+use ocsc::statistics::{Lags, Spectral};
 use ocsc::train::{Ended, Outcome, Progress, Schedule, train, visiting_order};
-use ocsc::{Config, Dictionary, Online, Real, Sample, Samples, Shape, checkpoint};
+use ocsc::{Config, Dictionary, Method, Online, Real, Sample, Samples, Shape, checkpoint};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -188,28 +188,36 @@ fn from_file<T: Real>(path: &Path, rank: usize, console: &Console) -> Result<Dic
     Ok(Dictionary::new(source.len(), first.shape(), rank, data)?)
 }
 
-/// The statistics of `ocsc-paper` hold one sample size, and much memory: say so before, not after an hour.
+/// Whether all samples fit the filters and the method, and how much memory the statistics take: to be said before, not
+/// after an hour.
 fn check_sizes<T: Real>(source: &Source, config: &Config, dictionary: &Dictionary<T>, console: &Console) -> Result<()> {
     let samples = Prepared { source, preprocess: &config.preprocess };
     let first: Sample<T> = samples.get(0)?;
-    dictionary.check_sample_shape(first.shape()).with_context(|| source.name(0))?;
+    let filter = dictionary.shape();
     let expected = source.size(0)?;
-    for i in 1..source.len() {
-        let [[_, h, w], [_, h0, w0]] = [source.size(i)?, expected];
+    let mut one_size = true;
+    for i in 0..source.len() {
+        let [depth, height, width] = source.size(i)?;
+        let shape = Shape { channels: filter.channels, depth, height, width };
+        dictionary.check_sample_shape(shape).with_context(|| source.name(i))?;
+        one_size &= [depth, height, width] == expected;
+        let [_, h0, w0] = expected;
         ensure!(
-            source.size(i)? == expected,
-            "{}: expected {h0}x{w0} as {} has, found {h}x{w}: the statistics of `ocsc-paper` hold one sample size. \
-             Resize or crop the images to one size, or use a method that takes any (`ocsc`, once \
-             `ocsc learn --help` lists it)",
+            one_size || config.method != Method::OcscPaper,
+            "{}: expected {h0}x{w0} as {} has, found {height}x{width}: the statistics of `ocsc-paper` hold one sample \
+             size; `--method ocsc` takes any",
             source.name(i),
             source.name(0)
         );
     }
-    let need = Spectral::<T>::bytes(config.n_filters, first.shape());
+    let need = match config.method {
+        Method::Ocsc => Lags::<T>::bytes(config.n_filters, filter),
+        Method::OcscPaper => Spectral::<T>::bytes(config.n_filters, first.shape()),
+    };
     console.say(format!(
         "{} samples of {}, {} filters of {}: the statistics take {}",
         source.len(),
-        first.shape(),
+        if one_size { first.shape().to_string() } else { "various sizes".to_owned() },
         config.n_filters,
         dictionary.shape(),
         bytes(need)

@@ -34,8 +34,10 @@ pub struct Config {
     pub coder: CoderConfig,
     /// The settings of the active-set coder, which codes new data.
     pub active_set: ActiveSetConfig,
-    /// The dictionary update's settings.
+    /// The settings of the dictionary update of `ocsc-paper`.
     pub update: UpdateConfig,
+    /// The settings of the dictionary update of `ocsc`.
+    pub block_descent: BlockDescentConfig,
 }
 
 impl Default for Config {
@@ -55,6 +57,7 @@ impl Default for Config {
             coder: CoderConfig::default(),
             active_set: ActiveSetConfig::default(),
             update: UpdateConfig::default(),
+            block_descent: BlockDescentConfig::default(),
         }
     }
 }
@@ -74,6 +77,7 @@ impl Config {
             ));
         }
         self.update.validate()?;
+        self.block_descent.validate()?;
         at_least_one("the number of filters", self.n_filters)?;
         at_least_one("the batch size", self.batch_size)?;
         if !(1..=3).contains(&self.filter_shape.len()) || self.filter_shape.contains(&0) {

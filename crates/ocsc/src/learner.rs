@@ -4,7 +4,7 @@
 
 use crate::checkpoint::State;
 use crate::coder::{ActiveSet, Admm, Coded, Coder};
-use crate::update::{Ocsc, Update, Updated};
+use crate::update::{BlockDescent, Ocsc, Update, Updated};
 use crate::{Config, Dictionary, Error, Method, Real, Result, Sample, Shape};
 
 /// A dictionary that improves with every sample.
@@ -62,6 +62,7 @@ impl<T: Real> Online<T> {
         config.validate()?;
         let coder = learning_coder(&config, &dictionary)?;
         let update: Box<dyn Update<T>> = match config.method {
+            Method::Ocsc => Box::new(BlockDescent::new(config.block_descent.clone(), config.boundary)),
             Method::OcscPaper => Box::new(Ocsc::new(config.update.clone())),
         };
         Ok(Online { config, dictionary, coder, update, step: 0 })
@@ -130,6 +131,7 @@ pub fn coder<T: Real>(config: &Config, dictionary: &Dictionary<T>, tol: f64) -> 
 /// The coder that belongs to a method.
 fn learning_coder<T: Real>(config: &Config, dictionary: &Dictionary<T>) -> Result<Box<dyn Coder<T>>> {
     match config.method {
+        Method::Ocsc => coder(config, dictionary, config.tol),
         Method::OcscPaper => Ok(Box::new(Admm::new(dictionary, config.beta, config.tol, config.coder.clone())?)),
     }
 }

@@ -6,7 +6,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Method {
-    /// The paper's: ADMM coder, {C^p, b^p} with Sherman-Morrison, ADMM update, online.
+    /// The fast one: active-set coder, lag statistics, block coordinate descent, online.
     #[default]
+    Ocsc,
+    /// The paper's: ADMM coder, {C^p, b^p} with Sherman-Morrison, ADMM update, online.
     OcscPaper,
 }

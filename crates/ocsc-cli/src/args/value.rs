@@ -43,6 +43,13 @@ pub(super) fn relaxation(text: &str) -> Result<f64> {
     }
 }
 
+pub(super) fn forgetting(text: &str) -> Result<f64> {
+    match text.parse::<f64>() {
+        Ok(value) if value.is_finite() && value >= 1.0 => Ok(value),
+        _ => bail!("expected a number from 1 up"),
+    }
+}
+
 pub(super) fn threads(text: &str) -> Result<usize> {
     match text.parse::<usize>() {
         Ok(value) if (1..=1024).contains(&value) => Ok(value),
