@@ -229,7 +229,7 @@ impl Lines {
         let [rz, ry, rx] = window.reach();
         let (value, width) = (a.value.f64(), width as isize);
         // Copies of a line, shifted by multiples of its length, that reach into the window.
-        let copies = if self.circular { rx / width + 1 } else { 0 };
+        let copies = if self.circular { -((width - 1 + rx - x) / width)..=(x + rx) / width } else { 0..=0 };
         for tz in -rz..=rz {
             let Some(line_z) = self.wrap(z + tz, 0) else { continue };
             for ty in -ry..=ry {
@@ -240,7 +240,7 @@ impl Lines {
                     continue;
                 }
                 let start = window.at([tz, ty, 0]);
-                for copy in -copies..=copies {
+                for copy in copies.clone() {
                     let shift = copy * width - x;
                     let first = near.partition_point(|b| b.x + shift < -rx);
                     for b in near[first..].iter().take_while(|b| b.x + shift <= rx) {
