@@ -112,14 +112,14 @@ impl<T: Real> Lags<T> {
         (&mut self.phi, &mut self.psi, &mut self.constant)
     }
 
-    /// Adds one sample with its code; `dictionary` fills what is not observed.
-    pub fn absorb(
-        &mut self,
+    /// That sample, code and dictionary fit; returns how far positions stick out before the sample.
+    pub(crate) fn check(
+        &self,
         sample: &Sample<T>,
         code: &Code<T>,
         dictionary: &Dictionary<T>,
         boundary: Boundary,
-    ) -> Result<()> {
+    ) -> Result<[usize; 3]> {
         let (s, f) = (sample.shape(), self.filter);
         dictionary.check_sample_shape(s)?;
         let margin = if boundary == Boundary::Circular { [0; 3] } else { f.spatial().map(|n| n - 1) };
@@ -130,6 +130,19 @@ impl<T: Real> Lags<T> {
             let found = format!("{} filters at {:?} positions", code.n_filters(), code.shape());
             return Err(Error::invalid("lag statistics", expected, found));
         }
+        Ok(margin)
+    }
+
+    /// Adds one sample with its code; `dictionary` fills what is not observed.
+    pub fn absorb(
+        &mut self,
+        sample: &Sample<T>,
+        code: &Code<T>,
+        dictionary: &Dictionary<T>,
+        boundary: Boundary,
+    ) -> Result<()> {
+        let margin = self.check(sample, code, dictionary, boundary)?;
+        let (f, positions) = (self.filter, code.shape());
         let canvas = Canvas::new(sample, code, dictionary, boundary, margin);
         self.constant += 0.5 * canvas.energy(sample, boundary);
         let lines = Lines::new(code, boundary == Boundary::Circular);
