@@ -12,6 +12,8 @@ use twin::{direct, positions};
 
 const BOUNDARIES: [Boundary; 3] = [Boundary::Circular, Boundary::Zero, Boundary::Free];
 
+type Pair<T> = (Sample<T>, Code<T>);
+
 fn settings(sweeps: usize) -> BlockDescentConfig {
     BlockDescentConfig { sweeps, forgetting: 1.0 }
 }
@@ -23,7 +25,7 @@ fn problem<T: Real>(
     sample: Shape,
     boundary: Boundary,
     strength: f64,
-) -> (Dictionary<T>, Vec<(Sample<T>, Code<T>)>) {
+) -> (Dictionary<T>, Vec<Pair<T>>) {
     let d = Dictionary::random(k, filter, 2, 9).unwrap();
     let pair = |i: u64| {
         let x = Sample::new(sample, normal::<T>(sample.len(), i)).unwrap().map(|v| strength * v);
@@ -36,7 +38,7 @@ fn absorbed<T: Real>(
     config: BlockDescentConfig,
     boundary: Boundary,
     d: &Dictionary<T>,
-    pairs: &[(Sample<T>, Code<T>)],
+    pairs: &[Pair<T>],
 ) -> BlockDescent<T> {
     let mut update = BlockDescent::new(config, boundary);
     pairs.iter().for_each(|(x, z)| update.absorb(x, z, d).unwrap());

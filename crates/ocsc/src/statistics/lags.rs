@@ -112,14 +112,14 @@ impl<T: Real> Lags<T> {
         (&mut self.phi, &mut self.psi, &mut self.constant)
     }
 
-    /// Adds one sample with its code; `dictionary` fills what is not observed.
-    pub fn absorb(
-        &mut self,
+    /// That sample, code and dictionary fit; returns how far positions stick out before the sample.
+    pub(crate) fn check(
+        &self,
         sample: &Sample<T>,
         code: &Code<T>,
         dictionary: &Dictionary<T>,
         boundary: Boundary,
-    ) -> Result<()> {
+    ) -> Result<[usize; 3]> {
         let (s, f) = (sample.shape(), self.filter);
         dictionary.check_sample_shape(s)?;
         let margin = if boundary == Boundary::Circular { [0; 3] } else { f.spatial().map(|n| n - 1) };
@@ -130,6 +130,19 @@ impl<T: Real> Lags<T> {
             let found = format!("{} filters at {:?} positions", code.n_filters(), code.shape());
             return Err(Error::invalid("lag statistics", expected, found));
         }
+        Ok(margin)
+    }
+
+    /// Adds one sample with its code; `dictionary` fills what is not observed.
+    pub fn absorb(
+        &mut self,
+        sample: &Sample<T>,
+        code: &Code<T>,
+        dictionary: &Dictionary<T>,
+        boundary: Boundary,
+    ) -> Result<()> {
+        let margin = self.check(sample, code, dictionary, boundary)?;
+        let (f, positions) = (self.filter, code.shape());
         let canvas = Canvas::new(sample, code, dictionary, boundary, margin);
         self.constant += 0.5 * canvas.energy(sample, boundary);
         let lines = Lines::new(code, boundary == Boundary::Circular);
@@ -229,7 +242,7 @@ impl Lines {
         let [rz, ry, rx] = window.reach();
         let (value, width) = (a.value.f64(), width as isize);
         // Copies of a line, shifted by multiples of its length, that reach into the window.
-        let copies = if self.circular { rx / width + 1 } else { 0 };
+        let copies = if self.circular { -((width - 1 + rx - x) / width)..=(x + rx) / width } else { 0..=0 };
         for tz in -rz..=rz {
             let Some(line_z) = self.wrap(z + tz, 0) else { continue };
             for ty in -ry..=ry {
@@ -240,7 +253,7 @@ impl Lines {
                     continue;
                 }
                 let start = window.at([tz, ty, 0]);
-                for copy in -copies..=copies {
+                for copy in copies.clone() {
                     let shift = copy * width - x;
                     let first = near.partition_point(|b| b.x + shift < -rx);
                     for b in near[first..].iter().take_while(|b| b.x + shift <= rx) {

@@ -149,14 +149,14 @@ impl<T: Real> Kernel for Multiply<'_, T> {
                             }
                         }
                     }
-                    for r in 0..ROWS {
+                    for (r, sum) in sum.into_iter().enumerate() {
                         let Some(out) = self.out[(plane * height + y0 + r) * width + x0..].first_chunk_mut::<LANES>()
                         else {
                             return;
                         };
                         let old = *out;
                         for i in 0..LANES {
-                            out[i] = old[i] + sum[r][i];
+                            out[i] = old[i] + sum[i];
                         }
                     }
                 }

@@ -216,6 +216,8 @@ impl<T: Real> Plan<T> {
 impl<T: Real> Update<T> for BlockDescent<T> {
     fn absorb(&mut self, sample: &Sample<T>, code: &Code<T>, dictionary: &Dictionary<T>) -> Result<()> {
         let plan = self.plan.get_or_insert_with(|| Plan::new(dictionary));
+        // Before the past is touched.
+        plan.lags.check(sample, code, dictionary, self.boundary)?;
         if !self.open {
             self.updates += 1;
             self.open = true;
