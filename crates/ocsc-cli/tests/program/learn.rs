@@ -15,7 +15,7 @@ fn the_model_file_is_what_the_design_says() {
     let config = &saved.config;
     assert_eq!((&config["beta"], &config["seed"]), (&0.1.into(), &3.into()));
     assert_eq!(config["filter_shape"], serde_json::json!([5, 7]));
-    assert_eq!((&config["method"], &config["boundary"]), (&"ocsc-paper".into(), &"circular".into()));
+    assert_eq!((&config["method"], &config["boundary"]), (&"ocsc".into(), &"circular".into()));
     for filter in saved.dictionary.outer_iter() {
         let norm = filter.iter().map(|v| v * v).sum::<f64>().sqrt();
         assert!(norm <= 1.0 && norm > 0.0, "{norm}");

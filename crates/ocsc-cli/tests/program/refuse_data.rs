@@ -96,9 +96,14 @@ fn sizes_and_channels_that_do_not_fit() {
     let bench = Bench::with_model();
     pictures(&bench, "photos", 2, 1);
     picture(24, 20, 9).save(bench.path("photos/3.png")).unwrap();
-    refuse(&bench, "photos", &["photos/3.png", "photos/1.png", "expected 20x20", "found 20x24"]);
+    refuse(
+        &bench,
+        "photos --method ocsc-paper",
+        &["photos/3.png", "photos/1.png", "expected 20x20", "found 20x24", "--method ocsc"],
+    );
+    bench.learn("photos --out mixed.safetensors").ok();
     pictures(&bench, "colour", 2, 1);
-    refuse(&bench, "colour --preprocess none", &["colour/", "channel", "gray"]);
+    refuse(&bench, "colour --preprocess none --method ocsc-paper", &["colour/", "channel", "gray"]);
     bench.run("evaluate m.safetensors colour").refused(1, &["colour/1.png", "expected 1 channels", "found 3 channels"]);
     write_npy(&bench.path("small.npy"), &stack(2, 4, 4, 1));
     bench.run("evaluate m.safetensors small.npy").refused(1, &["small.npy[0]", "5x5", "4x4"]);

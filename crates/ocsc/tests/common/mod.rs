@@ -17,7 +17,7 @@ pub fn data_dir() -> Option<PathBuf> {
 }
 
 use ocsc::config::{Boundary, CoderConfig, StopRule};
-use ocsc::{Atom, Code, Config, Dictionary, Real, Sample, Shape};
+use ocsc::{Atom, Code, Config, Dictionary, Method, Real, Sample, Shape};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
@@ -191,9 +191,10 @@ pub fn cases(n: u32) -> proptest::test_runner::Config {
     proptest::test_runner::Config { cases: n, failure_persistence: None, ..Default::default() }
 }
 
-/// Settings of a small learning problem.
+/// Settings of a small learning problem for the paper's method; `fast.rs` runs the other.
 pub fn small_config(k: usize, filter: &[usize], beta: f64) -> Config {
-    Config { n_filters: k, filter_shape: filter.to_vec(), beta, seed: 3, ..Config::default() }
+    let method = Method::OcscPaper;
+    Config { method, n_filters: k, filter_shape: filter.to_vec(), beta, seed: 3, ..Config::default() }
 }
 
 /// Samples made of sparse codes of random 3 x 3 filters, and these filters in the middle of 5 x 5, so that a learner of 5 x 5

@@ -44,6 +44,9 @@ const IGNORE: f64 = 0.3;
 const INNER: f64 = 0.1;
 const INNER_FLOOR: f64 = 0.3;
 const MAX_SWEEPS: usize = 20;
+/// After so many rounds in a row that no atom joined, each with twice the sweeps of the one before, the coder gives up: the
+/// precision of the scalar is exhausted.
+const PATIENCE: u32 = 8;
 /// A sweep visits so many distant parts of the list in turn.
 const PARTS: usize = 4;
 
@@ -70,6 +73,9 @@ impl<T: Real> ActiveSet<T> {
     ) -> Result<Self> {
         if !(beta.is_finite() && beta > 0.0) {
             return Err(Error::invalid("beta", "a finite number above 0", beta));
+        }
+        if !(tol.is_finite() && tol > 0.0) {
+            return Err(Error::invalid("tol", "a finite number above 0", tol));
         }
         let weight = |k: usize| beta * config.weights.as_ref().map_or(1.0, |w| w.get(k).copied().unwrap_or(1.0));
         let weights: Vec<f64> = (0..dictionary.n_filters()).map(weight).collect();
@@ -270,7 +276,7 @@ impl<T: Real> Coder<T> for ActiveSet<T> {
             let dual = dual_value(frame.dot(sample.data(), &exact), 2.0 * data_term, outlook.strongest, 1.0);
             let gap = (primal - dual).max(0.0);
             let converged = relative(gap, primal) <= self.tol;
-            if converged || round == self.config.max_rounds {
+            if converged || round == self.config.max_rounds || stale == PATIENCE {
                 let status = if converged { Status::Converged } else { Status::MaxIters };
                 let objective = Objective { data_term, l1: weighted / self.beta };
                 let code = listed(&frame, self.filters.n_filters, &atoms)?;
@@ -282,7 +288,7 @@ impl<T: Real> Coder<T> for ActiveSet<T> {
             let before = atoms.len();
             let room = if atoms.is_empty() { first } else { ((GROWTH - 1.0) * atoms.len() as f64) as usize };
             enlarge(&mut atoms, outlook.violators, room.max(LEAST), |k, p| self.activate(&frame, k, p, T::zero()));
-            stale = if atoms.len() > before { 0 } else { (stale + 1).min(10) };
+            stale = if atoms.len() > before { 0 } else { stale + 1 };
             let order = interleaved(atoms.len());
             let small = (INNER * (outlook.strongest - 1.0)).max(INNER_FLOOR * self.tol) / f64::from(1 << stale);
             for _ in 0..MAX_SWEEPS << stale {
