@@ -39,7 +39,7 @@ pub(crate) fn run(args: &Demo, console: &Console) -> Result<()> {
 
     let mut learner = Online::<f32>::new(config.clone(), 1)?;
     let before = evaluate(&config, learner.dictionary(), &held_out, TEST_TOL)?;
-    console.say(format!("learning {} filters of 11x11 with the paper's algorithm, {} pass", args.filters, args.passes));
+    console.say(format!("learning {} filters of 11x11 in {} pass", args.filters, args.passes));
     let log = args.out.join("run.jsonl");
     let bar = console.progress("learning", args.passes.saturating_mul(samples.len()), 0);
     let mut watch = Watch::new(bar, Some(Log::open(&log, None)?), None);
@@ -56,7 +56,7 @@ pub(crate) fn run(args: &Demo, console: &Console) -> Result<()> {
     let report = Report {
         title: "A dictionary learned from dead leaves".to_owned(),
         lead: format!(
-            "{} filters of 11x11, learned online from {} images by the algorithm of Wang, Yao, Kwok and Ni (2018), and tested on {} images it has never seen. Every number below comes from this run.",
+            "{} filters of 11x11, learned online from {} images, and tested on {} images it has never seen. Every number below comes from this run.",
             args.filters,
             outcome.progress.samples,
             held_out.len()

@@ -22,10 +22,12 @@
 //!
 //! | method | coder | statistics and update | schedule | cost of one pass / memory |
 //! |---|---|---|---|---|
+//! | [`Method::Ocsc`] (default) | [`coder::ActiveSet`] | [`statistics::Lags`], [`update::BlockDescent`] | [`Online`] | about the number of non-zeros / K^2 (2m-1)^2 |
 //! | [`Method::OcscPaper`] | [`coder::Admm`] | [`statistics::Spectral`], [`update::Ocsc`] | [`Online`] | N K^2 P + N K P log P / K^2 P |
 //!
 //! Read [`learner`], [`coder::Admm`], [`statistics::Spectral`], [`update::Ocsc`] and [`train`] in this order, beside the
-//! paper; [`notation`] maps its symbols to ours and says where we differ from the print.
+//! paper; [`notation`] maps its symbols to ours and says where we differ from the print. Then [`coder::ActiveSet`],
+//! [`statistics::Lags`] and [`update::BlockDescent`] show how the same problem is solved on the non-zeros only.
 //!
 //! # Example
 //!
