@@ -18,9 +18,9 @@ fn config(boundary: Boundary) -> Config {
     Config { method: Method::Ocsc, boundary, passes: 2, batch_size: 2, ..small_config(4, &[3, 3], 0.1) }
 }
 
-fn learned<T: Real>(config: &Config, samples: &Vec<Sample<T>>, channels: usize) -> Online<T> {
+fn learned<T: Real>(config: &Config, samples: &[Sample<T>], channels: usize) -> Online<T> {
     let mut learner = Online::new(config.clone(), channels).unwrap();
-    train(&mut learner, samples, None, &Schedule::default(), Progress::default(), &mut Silent).unwrap();
+    train(&mut learner, &samples, None, &Schedule::default(), Progress::default(), &mut Silent).unwrap();
     learner
 }
 
