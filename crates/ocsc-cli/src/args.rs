@@ -73,7 +73,7 @@ pub(crate) struct Demo {
     #[arg(long, default_value = "ocsc-demo", value_name = "DIR")]
     pub(crate) out: PathBuf,
     /// Number of filters
-    #[arg(long, default_value_t = 49, value_parser = at_least_one, value_name = "K")]
+    #[arg(long, default_value_t = 100, value_parser = at_least_one, value_name = "K")]
     pub(crate) filters: usize,
     /// Passes over the 24 images
     #[arg(long, default_value_t = 1, value_name = "N")]
