@@ -4,7 +4,7 @@
     python3 benchmarks/admm_iteration.py
 
 The two run in turn, several times; the minimum of each counts. SPORCO runs with a fixed rho and without computing its
-objective (FastSolve), its fastest setting."""
+objective (FastSolve)."""
 
 import json
 import os

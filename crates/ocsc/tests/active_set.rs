@@ -228,3 +228,15 @@ fn starts_from_a_code() {
         assert!(coder.code(&x, Some(&foreign)).is_err());
     }
 }
+
+#[test]
+fn takes_over_a_dictionary_with_more_filters() {
+    let (d, x) = image::<f64>();
+    let few = filters::<f64>(3, [1, 7, 7], 8);
+    for boundary in BOUNDARIES {
+        let mut changed = coder(&few, 0.8, 1e-6, boundary, &ActiveSetConfig::default());
+        changed.set_dictionary(&d);
+        let fresh = coder(&d, 0.8, 1e-6, boundary, &ActiveSetConfig::default()).code(&x, None).unwrap();
+        assert_eq!(changed.code(&x, None).unwrap(), fresh);
+    }
+}

@@ -133,7 +133,8 @@ impl<T: Real> Plan<T> {
 }
 
 /// Four times ||Z||^2 / K, which is the mean of |z(p)|^2 over filters and frequencies: rho is added to sums of such
-/// numbers, so it must have their unit. A tenth and four times of it serve about as well.
+/// numbers, so it must have their unit. On Fruit a fifth and four times of it serve about as
+/// well.
 fn default_rho<T: Real>(code: &Code<T>) -> f64 {
     let energy: f64 = code.atoms().iter().map(|a| a.value.f64().powi(2)).sum();
     if energy > 0.0 { 4.0 * energy / code.n_filters() as f64 } else { 1.0 }

@@ -77,18 +77,18 @@ impl<T: Real> ActiveSet<T> {
         if !(tol.is_finite() && tol > 0.0) {
             return Err(Error::invalid("tol", "a finite number above 0", tol));
         }
-        let weight = |k: usize| beta * config.weights.as_ref().map_or(1.0, |w| w.get(k).copied().unwrap_or(1.0));
-        let weights: Vec<f64> = (0..dictionary.n_filters()).map(weight).collect();
-        Ok(ActiveSet {
+        let mut coder = ActiveSet {
             beta,
             tol,
             boundary,
             dictionary: dictionary.clone(),
             filters: Filters::new(dictionary),
-            weights: weights.iter().map(|w| T::of(*w)).collect(),
-            inverse_weights: weights.iter().map(|w| T::of(1.0 / w)).chain([T::zero(); filters::PAIR]).collect(),
+            weights: Vec::new(),
+            inverse_weights: Vec::new(),
             config,
-        })
+        };
+        coder.set_dictionary(dictionary);
+        Ok(coder)
     }
 }
 
@@ -251,6 +251,12 @@ impl<T: Real> Coder<T> for ActiveSet<T> {
     fn set_dictionary(&mut self, dictionary: &Dictionary<T>) {
         self.dictionary = dictionary.clone();
         self.filters = Filters::new(dictionary);
+        // Anew, since the number of filters may have changed; filters beyond the given weights have weight 1.
+        let given = self.config.weights.as_deref().unwrap_or_default();
+        let weights = (0..dictionary.n_filters()).map(|k| self.beta * given.get(k).copied().unwrap_or(1.0));
+        let weights: Vec<f64> = weights.collect();
+        self.weights = weights.iter().map(|w| T::of(*w)).collect();
+        self.inverse_weights = weights.iter().map(|w| T::of(1.0 / w)).chain([T::zero(); filters::PAIR]).collect();
     }
 
     fn code(&mut self, sample: &Sample<T>, start: Option<&Code<T>>) -> Result<Coded<T>> {
