@@ -6,7 +6,7 @@ use common::*;
 use ocsc::learner::Step;
 use ocsc::observe::{Moment, Observer, Silent};
 use ocsc::train::{Ended, Outcome, Progress, Schedule, evaluate, train, visiting_order};
-use ocsc::{Config, Dictionary, Online, Real, Result, Sample, Samples};
+use ocsc::{Config, Dictionary, Method, Online, Real, Result, Sample, Samples};
 use std::ops::ControlFlow;
 use std::time::Duration;
 
@@ -35,30 +35,36 @@ fn likeness(a: &[f64], b: &[f64], m: isize) -> f64 {
     best / (dot(a, a) * dot(b, b)).sqrt()
 }
 
-/// From random filters to the planted ones, up to sign, order and shift. The statistics never forget the codes of bad
-/// dictionaries, so every round starts them anew. Some runs end in local minima (two filters that share a planted
-/// one), hence "most".
-#[test]
-fn planted_filters_are_found() {
+/// From random filters to the planted ones, up to sign, order and shift: one learner, one pass over a stream of new
+/// samples. It learns twice as many filters as were planted, since two of too few may settle on sharing a planted one
+/// (with four, all were found in one of eight runs).
+fn planted_filters_are_found(method: Method, missed: usize) {
     const K: usize = 4;
+    let seeds = [11, 12, 13, 14];
     let mut found = 0;
-    for seed in [11, 12, 13] {
-        let (samples, truth) = planted::<f64>(K, 24, 38, 0.01, seed);
-        let (samples, test) = (samples[..30].to_vec(), samples[30..].to_vec());
-        let config = small_config(K, &[5, 5], 0.3);
-        let mut d = Online::<f64>::new(config.clone(), 1).unwrap().dictionary().clone();
-        let before = objective(&config, &d, &test);
-        for _ in 0..8 {
-            let mut learner = Online::with_dictionary(config.clone(), d).unwrap();
-            train(&mut learner, &samples, None, &Schedule::default(), Progress::default(), &mut Silent).unwrap();
-            d = learner.dictionary().clone();
-        }
-        let (after, best) = (objective(&config, &d, &test), objective(&config, &truth, &test));
-        assert!(after - best < 0.25 * (before - best), "{before} {after} {best}");
-        let match_of = |k: usize| (0..K).map(|j| likeness(truth.filter(k), d.filter(j), 5)).fold(0.0, f64::max);
-        found += (0..K).filter(|&k| match_of(k) > 0.98).count();
+    for seed in seeds {
+        let (samples, truth) = planted::<f64>(K, 24, 608, 0.01, seed);
+        let (samples, test) = samples.split_at(600);
+        let config = Config { method, ..small_config(2 * K, &[5, 5], 0.3) };
+        let learner = learn(&config, samples);
+        let (reached, best) = (objective(&config, learner.dictionary(), &test), objective(&config, &truth, &test));
+        assert!(reached < 1.01 * best, "seed {seed}: {reached}, and {best} with the planted filters");
+        let learned = |k: usize| (0..2 * K).map(move |j| (k, j));
+        let likeness = |(k, j)| likeness(truth.filter(k), learner.dictionary().filter(j), 5);
+        found += (0..K).filter(|&k| learned(k).map(likeness).fold(0.0, f64::max) > 0.98).count();
     }
-    assert!(found >= 9, "{found} of 12");
+    assert!(found + missed >= K * seeds.len(), "{found} of {}", K * seeds.len());
+}
+
+/// Seed 14 ends with one filter at 0.953, the only one of 32 in eight seeds.
+#[test]
+fn planted_filters_are_found_by_the_papers_method() {
+    planted_filters_are_found(Method::OcscPaper, 1);
+}
+
+#[test]
+fn planted_filters_are_found_by_the_fast_method() {
+    planted_filters_are_found(Method::Ocsc, 0);
 }
 
 /// A few samples that take no time.
