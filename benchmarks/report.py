@@ -1,0 +1,124 @@
+"""Writes RESULTS.md and curves.svg beside a results.json: `report.py results.json`."""
+
+import json
+import os
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use('svg')
+import matplotlib.pyplot as plt
+
+from misses import MISSES
+
+ORDER = [
+    'code',
+    'learn',
+    'pass',
+    'units',
+    'memory-learn',
+    'memory-code',
+    'pixels',
+    'threads-batch',
+    'threads-image',
+    'cifar',
+]
+"""The rows, in the order of the figures to reach."""
+PACKAGES = ['sporco', 'pyFFTW', 'numpy', 'scipy', 'alphacsc', 'dicodile', 'mpi4py']
+COLOURS = {
+    'SPORCO online, defaults': '#999999',
+    'SPORCO online, best': '#d55e00',
+    'ocsc-paper': '#0072b2',
+    'ocsc': '#009e73',
+}
+
+
+def table(header: list[str], lines: list[list[str]]) -> str:
+    """A Markdown table."""
+    return '\n'.join('| ' + ' | '.join(line) + ' |' for line in [header, ['---'] * len(header), *lines])
+
+
+def draw(curves: dict[str, list[list[float]]], path: Path) -> None:
+    """Test objective against learning time, on a logarithmic axis of time."""
+    # Without a date and with fixed ids the same figures give the same file.
+    plt.rcParams.update({'svg.hashsalt': 'ocsc', 'font.size': 10})
+    figure, axes = plt.subplots(figsize=(7.5, 4.5), layout='constrained')
+    for name, points in curves.items():
+        axes.semilogx(*zip(*points), label=name, color=COLOURS[name], marker='.', linewidth=1.4)
+    axes.set(
+        xlabel='learning time in seconds (evaluation excluded)',
+        ylabel='judged test objective',
+        title='Fruit: K = 100, 11x11, beta = 1, two threads, same initial dictionary',
+    )
+    lowest = min(o for points in curves.values() for _, o in points)
+    axes.set_ylim(lowest * 0.995, lowest * 1.15)
+    axes.grid(True, which='both', alpha=0.25)
+    axes.legend()
+    figure.savefig(path, metadata={'Date': None})
+
+
+def versions() -> str:
+    """Of the packages that are installed."""
+    found = []
+    for name in PACKAGES:
+        try:
+            found.append(f'{name} {version(name)}')
+        except PackageNotFoundError:
+            found.append(f'{name} not installed')
+    return ', '.join(found)
+
+
+def main(results: Path) -> None:
+    parts = json.loads(results.read_text())
+    rows = {row['id']: row for part in parts.values() for row in part['rows']}
+    lines, misses = [], []
+    for row in (rows[name] for name in ORDER if name in rows):
+        lines.append(
+            [row['what'], row['ours'], row['peer'], row['ratio'], row['target'], 'met' if row['met'] else '**missed**']
+        )
+        if not row['met']:
+            misses.append(f'- **{row["what"]}**: {MISSES.get(row["id"], "not explained yet.")}')
+    quick = os.environ.get('OCSC_BENCH_QUICK') == '1'
+    text = [
+        '# A quick run: the sizes are too small to mean anything' if quick else '# Results',
+        '',
+        'Written by `python3 benchmarks/run.py`; [README.md](README.md) says how it measures and how to read this.',
+        'K = 100 filters of 11x11, beta = 1, float32, circular boundary, two threads, unless said.',
+        '',
+        table(['what', 'ours', 'peer or comparison', 'ratio', 'target', ''], lines),
+        '',
+    ]
+    if misses:
+        text += ['Missed:', '', *misses, '']
+    curves = {name: points for part in parts.values() for name, points in part['curves'].items()}
+    if curves:
+        draw(curves, results.with_name('curves.svg'))
+        text += ['![Test objective against learning time](curves.svg)', '']
+    for part in parts.values():
+        for entry in part['tables']:
+            text += [f'## {entry["title"]}', '', table(entry['header'], entry['lines']), '']
+    notes = [note for part in parts.values() for note in part['notes']]
+    text += [
+        '## Notes',
+        '',
+        *(f'- {note}' for note in notes),
+        f'- Versions: {versions()}.',
+        '',
+        '## Measured',
+        '',
+        table(
+            ['part', 'date', 'commit', 'machine', 'Python', 'took'],
+            [
+                [name, p['date'], p['commit'], p['machine'], p['python'], f'{p["took_seconds"]} s']
+                for name, p in parts.items()
+            ],
+        ),
+        '',
+    ]
+    results.with_name('RESULTS.md').write_text('\n'.join(text))
+
+
+if __name__ == '__main__':
+    main(Path(sys.argv[1]))
