@@ -158,7 +158,7 @@ pub(crate) struct ModelArgs {
     /// Weight of the l1 norm
     #[arg(long, default_value_t = 1.0, value_parser = positive)]
     pub(crate) beta: f64,
-    /// Instead of --beta: this fraction of the smallest beta with an all-zero code, for the first sample visited
+    /// Instead of --beta: this fraction of the smallest beta with all-zero codes, for the first batch visited
     #[arg(long, value_parser = positive, conflicts_with = "beta", value_name = "RATIO")]
     pub(crate) beta_ratio: Option<f64>,
     /// Samples coded between two updates of the dictionary
@@ -304,6 +304,9 @@ pub(crate) struct Coding {
     /// Rounds of the coder per sample, at most [default: the model's]
     #[arg(long, value_parser = at_least_one, value_name = "N")]
     pub(crate) max_iters: Option<usize>,
+    /// Seconds per sample, at most; the gap says how far its code got
+    #[arg(long, value_parser = positive, value_name = "SECONDS")]
+    pub(crate) time_limit: Option<f64>,
     /// Precision [default: the model's]
     #[arg(long, value_enum)]
     pub(crate) dtype: Option<DtypeArg>,

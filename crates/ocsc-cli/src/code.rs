@@ -8,7 +8,8 @@ use anyhow::{Context, Result, ensure};
 use ocsc::coder::Status;
 use ocsc::config::Dtype;
 use ocsc::learner::coder;
-use ocsc::{Real, Sample, Samples, checkpoint};
+use ocsc::train::code_each;
+use ocsc::{Real, Sample, checkpoint};
 use std::path::PathBuf;
 
 /// Codes are this close to optimal unless the call says otherwise.
@@ -32,22 +33,22 @@ fn code<T: Real>(args: &Code, console: &Console) -> Result<()> {
     let mut bar = console.progress("coding", source.len(), 0);
     console::catch_interrupts()?;
     let (mut objective, mut gap, mut nonzeros, mut unconverged) = (0.0, 0.0_f64, 0, 0);
-    for i in 0..source.len() {
-        ensure!(!console::interrupted(), "interrupted after {i} of {} samples; their codes are kept", source.len());
-        let sample: Sample<T> = samples.get(i)?;
-        let coded = coder.code(&sample, None).with_context(|| source.name(i))?;
+    code_each(coder.as_mut(), &saved.dictionary, &samples, |i, _, coded, _| -> Result<()> {
         let extra = [("objective", coded.total()), ("gap", coded.relative_gap()), ("beta", config.beta)];
         let path = args.out.join(format!("{}.npz", source.file_stem(i)));
         codes::write_code(&path, &coded.code, saved.dictionary.rank(), &extra)?;
         objective += coded.total() / source.len() as f64;
         gap = gap.max(coded.relative_gap());
         nonzeros += coded.code.nonzeros();
-        unconverged += usize::from(coded.status == Status::MaxIters);
+        unconverged += usize::from(coded.status != Status::Converged);
         bar.advance(1, &format!("objective {:.1}  gap {:.2} %", coded.total(), 100.0 * coded.relative_gap()));
-    }
+        let done = i + 1;
+        ensure!(!console::interrupted(), "interrupted after {done} of {} samples; their codes are kept", source.len());
+        Ok(())
+    })?;
     drop(bar);
     if unconverged > 0 {
-        console.say(format!("{unconverged} of {} codes did not reach the tolerance {}; their files hold the gap they reached. Raise --max-iters, or use --dtype f64", source.len(), config.tol));
+        console.say(format!("{unconverged} of {} codes did not reach the tolerance {}; their files hold the gap they reached. Raise --max-iters or --time-limit, or use --dtype f64", source.len(), config.tol));
     }
     let nonzeros = nonzeros as f64 / source.len() as f64;
     if args.coding.json {

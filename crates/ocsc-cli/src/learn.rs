@@ -130,14 +130,15 @@ fn started<T: Real>(args: &Learn, source: &Source, console: &Console) -> Result<
     let mut config = args.model.config(source.rank(), preprocessing(&args.model.preprocess, source)?)?;
     config.passes = args.passes.unwrap_or(config.passes);
     let samples = Prepared { source, preprocess: &config.preprocess.clone() };
-    let first = visiting_order(source.len(), config.seed, 0)[0];
+    let order = visiting_order(source.len(), config.seed, 0);
+    let first = order[0];
     let sample: Sample<T> = samples.get(first)?;
     let shape = Shape::from_axes(sample.shape().channels, &config.filter_shape)?;
     let rank = config.filter_shape.len();
     let (name, channels) = (source.name(first), sample.shape().channels);
     ensure!(
-        channels == 1,
-        "{name}: expected 1 channel, found {channels}: `ocsc-paper` learns from gray samples, see --preprocess gray"
+        channels == 1 || config.method != Method::OcscPaper,
+        "{name}: expected 1 channel, found {channels}: `ocsc-paper` learns from gray samples, see --preprocess gray; `--method ocsc` takes any"
     );
     if !is_file(&args.model.init) {
         let fits = sample.shape().spatial().iter().zip(shape.spatial()).all(|(s, f)| *s >= f);
@@ -151,10 +152,18 @@ fn started<T: Real>(args: &Learn, source: &Source, console: &Console) -> Result<
         file => from_file(Path::new(file), rank, console)?,
     };
     if let Some(ratio) = args.model.beta_ratio {
-        let beta_max = coder(&config, &dictionary, config.tol)?.beta_max(&sample)?;
-        ensure!(beta_max > 0.0, "{name}: a sample of zeros; --beta-ratio needs another");
+        let mut coder = coder(&config, &dictionary, config.tol)?;
+        let (batch, mut beta_max) = (&order[..config.batch_size.min(order.len())], 0.0_f64);
+        for &i in batch {
+            beta_max = beta_max.max(coder.beta_max(&samples.get(i)?)?);
+        }
+        ensure!(beta_max > 0.0, "{name}: samples of zeros in the first batch; --beta-ratio needs others");
         config.beta = ratio * beta_max;
-        console.say(format!("beta {} = {ratio} of {beta_max} for {name}", config.beta));
+        let these = if batch.len() > 1 { format!("{name} and {} more", batch.len() - 1) } else { name };
+        console.say(format!(
+            "beta {} = {ratio} of {beta_max}, the smallest with all-zero codes, for {these}",
+            config.beta
+        ));
     }
     Ok(Online::with_dictionary(config, dictionary)?)
 }

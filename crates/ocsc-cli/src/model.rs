@@ -52,6 +52,7 @@ pub(crate) fn coding_config(config: &Config, coding: &Coding, default_tol: f64) 
     config.tol = coding.tol.unwrap_or(default_tol);
     config.beta = coding.beta.unwrap_or(config.beta);
     config.active_set.max_rounds = coding.max_iters.unwrap_or(config.active_set.max_rounds);
+    config.active_set.time_limit = coding.time_limit;
     if let Some(preprocess) = &coding.preprocess {
         config.preprocess = preprocess.clone();
     }

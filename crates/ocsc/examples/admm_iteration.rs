@@ -1,6 +1,6 @@
 //! Times one iteration of the ADMM coder: `admm_iteration IMAGE.npy DICTIONARY.npy ITERATIONS`.
 //!
-//! The image is (H, W), the dictionary (K, h, w), both f32; prints one JSON object. `benchmarks/admm_iteration.py` runs it
+//! The image is (H, W), the dictionary (K, h, w), both f32; prints one JSON object. `benchmarks/parts/admm.py` runs it
 //! in turn with SPORCO's `ConvBPDN` on the same arrays.
 #![expect(clippy::print_stdout, reason = "a program whose result is one line")]
 

@@ -134,11 +134,13 @@ pub struct ActiveSetConfig {
     pub nonnegative: bool,
     /// Full correlations after which the coder gives up with [`crate::coder::Status::MaxIters`].
     pub max_rounds: usize,
+    /// Seconds per sample after which, between two rounds, the coder gives up with [`crate::coder::Status::TimeLimit`].
+    pub time_limit: Option<f64>,
 }
 
 impl Default for ActiveSetConfig {
     fn default() -> Self {
-        ActiveSetConfig { weights: None, nonnegative: false, max_rounds: 200 }
+        ActiveSetConfig { weights: None, nonnegative: false, max_rounds: 200, time_limit: None }
     }
 }
 

@@ -80,7 +80,7 @@ impl<T: Real> Online<T> {
         if samples.is_empty() {
             return Err(Error::invalid("batch", "at least one sample", "none"));
         }
-        let coded = samples.iter().map(|x| self.coder.code(x, None)).collect::<Result<Vec<_>>>()?;
+        let coded = self.coder.code_all(samples)?;
         for (sample, coded) in samples.iter().zip(&coded) {
             self.update.absorb(sample, &coded.code, &self.dictionary)?;
         }

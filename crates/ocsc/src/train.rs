@@ -8,6 +8,7 @@
 //!
 //! The clocks count learning only: reading samples, evaluation and observers are not charged.
 
+use crate::coder::{Coded, Coder};
 use crate::learner::coder;
 use crate::metrics::psnr;
 use crate::observe::{Moment, Observer};
@@ -221,20 +222,51 @@ pub fn evaluate<T: Real>(
         seconds: 0.0,
     };
     let n = samples.len() as f64;
-    for i in 0..samples.len() {
-        let sample = read(samples, i)?;
-        let clock = Instant::now();
-        let coded = coder.code(&sample, None).map_err(|e| name_samples(e, samples, &[i]))?;
-        sum.seconds += clock.elapsed().as_secs_f64();
+    code_each(coder.as_mut(), dictionary, samples, |_, sample, coded, seconds| {
+        sum.seconds += seconds;
         sum.objective += coded.total() / n;
         sum.data_term += coded.objective.data_term / n;
         sum.l1 += coded.objective.l1 / n;
         sum.gap = sum.gap.max(coded.relative_gap());
         sum.nonzeros += coded.code.nonzeros() as f64 / n;
         let peak = if peak > 0.0 { peak } else { 1.0 };
-        sum.psnr += psnr(&sample, &coded.code.reconstruct(dictionary, config.boundary)?, peak)? / n;
-    }
+        sum.psnr += psnr(sample, &coded.code.reconstruct(dictionary, config.boundary)?, peak)? / n;
+        Ok(())
+    })?;
     Ok(sum)
+}
+
+/// So many samples, or those with so many numbers, are coded at the same time.
+const TOGETHER: usize = 16;
+const TOGETHER_NUMBERS: usize = 1 << 20;
+
+/// Codes all samples, a few at a time, and calls `each` with index, sample, code, and its share of the wall time of coding,
+/// in the order of the samples.
+pub fn code_each<T: Real, E: From<Error>>(
+    coder: &mut dyn Coder<T>,
+    dictionary: &Dictionary<T>,
+    samples: &dyn Samples<T>,
+    mut each: impl FnMut(usize, &Sample<T>, &Coded<T>, f64) -> std::result::Result<(), E>,
+) -> std::result::Result<(), E> {
+    let mut next = 0;
+    while next < samples.len() {
+        let (first, mut group, mut numbers) = (next, Vec::new(), 0);
+        while next < samples.len() && group.len() < TOGETHER && numbers < TOGETHER_NUMBERS {
+            let sample = read(samples, next)?;
+            dictionary.check_sample_shape(sample.shape()).map_err(|e| name_samples(e, samples, &[next]))?;
+            numbers += sample.data().len();
+            group.push(sample);
+            next += 1;
+        }
+        let clock = Instant::now();
+        let indices: Vec<usize> = (first..next).collect();
+        let coded = coder.code_all(&group).map_err(|e| name_samples(e, samples, &indices))?;
+        let share = clock.elapsed().as_secs_f64() / group.len() as f64;
+        for ((i, sample), coded) in indices.into_iter().zip(&group).zip(&coded) {
+            each(i, sample, coded, share)?;
+        }
+    }
+    Ok(())
 }
 
 /// Reads a sample; its errors name it.
@@ -284,7 +316,7 @@ impl<T: Real> ChangeRule<T> {
         ChangeRule { tol, dictionary: dictionary.clone(), codes: BTreeMap::new(), changes: Vec::new() }
     }
 
-    fn follow(&mut self, visited: &[usize], coded: &[crate::coder::Coded<T>]) {
+    fn follow(&mut self, visited: &[usize], coded: &[Coded<T>]) {
         if self.tol.is_none() {
             return;
         }

@@ -240,3 +240,61 @@ fn takes_over_a_dictionary_with_more_filters() {
         assert_eq!(changed.code(&x, None).unwrap(), fresh);
     }
 }
+
+/// A small penalty: as many non-zeros as numbers, which is work for ADMM; the answer is the same.
+#[test]
+fn dense_codes_are_handed_over() {
+    let x = noise::<f64>([1, 24, 24], 5);
+    let d = filters::<f64>(20, [1, 5, 5], 6);
+    let fast = |config: &ActiveSetConfig| coder(&d, 0.03, 0.01, Boundary::Circular, config).code(&x, None).unwrap();
+    let coded = fast(&ActiveSetConfig::default());
+    assert_eq!(coded.status, Status::Converged);
+    // More iterations than the active set may have rounds: they are ADMM's.
+    assert!(coded.iterations > ActiveSetConfig::default().max_rounds, "{}", coded.iterations);
+    let admm = Admm::new(&d, 0.03, 0.01, CoderConfig { max_iters: 10_000, ..CoderConfig::default() });
+    let reference = admm.unwrap().code(&x, None).unwrap();
+    assert!(relative(coded.total(), reference.total()) < 0.01);
+}
+
+#[test]
+fn the_time_limit_ends_coding_with_a_valid_gap() {
+    let (d, x) = problem(Shape::image(12, 12), Shape::image(3, 3), 4, 9);
+    let (matrix, target) = explicit(&d, &x, Boundary::Circular);
+    let config = ActiveSetConfig { time_limit: Some(0.0), ..ActiveSetConfig::default() };
+    let coded = coder(&d, 0.1, 1e-6, Boundary::Circular, &config).code(&x, None).unwrap();
+    assert_eq!((coded.status, coded.iterations, coded.code.nonzeros()), (Status::TimeLimit, 0, 0));
+    assert!(coded.total() - matrix.minimum(&target, 0.1) <= coded.gap);
+}
+
+/// Many bands and tiles, more than one of each colour, with and without a seam.
+#[test]
+fn large_samples_are_solved_in_bands() {
+    for boundary in BOUNDARIES {
+        for (sample, filter) in [([1, 150, 90], [1, 5, 5]), ([70, 7, 40], [3, 2, 5]), ([1, 1, 900], [1, 1, 20])] {
+            let (d, x) = (filters::<f64>(6, filter, 3), noise::<f64>(sample, 4));
+            let code = |threads: usize, tol: f64| {
+                let mut coder = coder(&d, 1.5, tol, boundary, &ActiveSetConfig::default());
+                with_threads(threads, || coder.code(&x, None).unwrap())
+            };
+            let one = code(1, 1e-6);
+            assert_eq!(one.status, Status::Converged);
+            assert_eq!(one, code(3, 1e-6));
+            // What is claimed is what the code reconstructs to.
+            let r = one.code.reconstruct(&d, boundary).unwrap();
+            let data_term: f64 = 0.5 * x.data().iter().zip(r.data()).map(|(x, r)| (x - r).powi(2)).sum::<f64>();
+            let outside = boundary == Boundary::Zero;
+            assert!(outside || relative(one.objective.data_term, data_term) < 1e-10, "{boundary:?}");
+        }
+    }
+}
+
+#[test]
+fn several_samples_at_once_are_coded_as_one_by_one() {
+    let d = filters::<f32>(6, [1, 5, 5], 3);
+    let samples: Vec<_> = (0..5).map(|i| noise::<f32>([1, 20 + i, 30], i as u64)).collect();
+    let mut coder = coder(&d, 1.0, 1e-3, Boundary::Free, &ActiveSetConfig::default());
+    let together = with_threads(2, || coder.code_all(&samples).unwrap());
+    for (x, coded) in samples.iter().zip(together) {
+        assert_eq!(coder.code(x, None).unwrap(), coded);
+    }
+}

@@ -32,6 +32,11 @@ pub trait Coder<T: Real>: Send {
     /// Codes one sample, from `start` if given.
     fn code(&mut self, sample: &Sample<T>, start: Option<&Code<T>>) -> Result<Coded<T>>;
 
+    /// Codes several samples, from zero. Coders that can do so code them at the same time.
+    fn code_all(&mut self, samples: &[Sample<T>]) -> Result<Vec<Coded<T>>> {
+        samples.iter().map(|sample| self.code(sample, None)).collect()
+    }
+
     /// The smallest beta with an all-zero code: max |D^T x|.
     fn beta_max(&mut self, sample: &Sample<T>) -> Result<f64>;
 }
@@ -72,6 +77,8 @@ pub enum Status {
     Converged,
     /// The iterations ran out; the gap says how far the code may be from optimal.
     MaxIters,
+    /// The time was up; the gap says how far the code may be from optimal.
+    TimeLimit,
 }
 
 /// gap / objective, where a zero objective is optimal.

@@ -1,8 +1,8 @@
-//! The full correlation: every filter at every position, a line at a time, reduced on the spot to the strongest filter of
-//! each position, so that the K P numbers are never held.
+//! The full correlation: every filter at every position, a line at a time, reduced on the spot to the two strongest filters
+//! of each position, so that the K P numbers are never held.
 
 use super::filters::{Filters, PAIR};
-use super::frame::Frame;
+use super::frame::{Frame, LANES};
 use crate::Real;
 use crate::simd::{Kernel, dispatch};
 
@@ -10,20 +10,63 @@ use crate::simd::{Kernel, dispatch};
 const VECTOR: usize = 8;
 const STRETCH: usize = 7;
 
-/// The strongest filter at each position of a line.
+/// The strongest filters at each position of a line, padded to whole vectors.
 pub(super) struct Line<T> {
-    /// max_k |c_k| / weight_k, padded to whole vectors.
-    pub(super) strength: Vec<T>,
-    /// The k of the maximum, as a number of the same width so that it stays in the same vector.
-    pub(super) filter: Vec<T>,
+    /// max_k |c_k| / weight_k, and the k of the maximum, as a number of the same width so that it stays in the same vector.
+    pub(super) first: Ranked<T>,
+    /// The same among all other filters.
+    pub(super) second: Ranked<T>,
     /// Where each row of a filter on this line starts on the canvas.
     rows: Vec<usize>,
 }
 
+/// A filter at each position, and its strength.
+pub(super) struct Ranked<T> {
+    pub(super) strength: Vec<T>,
+    pub(super) filter: Vec<T>,
+}
+
 impl<T: Real> Line<T> {
     pub(super) fn new(frame: &Frame) -> Self {
-        let padded = frame.positions[2].next_multiple_of(VECTOR);
-        Line { strength: vec![T::zero(); padded], filter: vec![T::zero(); padded], rows: vec![0; frame.filter_rows()] }
+        let padded = frame.positions[2].next_multiple_of(LANES);
+        let ranked = || Ranked { strength: vec![T::zero(); padded], filter: vec![T::zero(); padded] };
+        Line { first: ranked(), second: ranked(), rows: vec![0; frame.filter_rows()] }
+    }
+
+    /// Positions, padded to whole vectors.
+    pub(super) fn len(&self) -> usize {
+        self.first.strength.len()
+    }
+
+    /// Where each row of a filter on this line starts on the canvas.
+    pub(super) fn rows(&self) -> &[usize] {
+        &self.rows
+    }
+
+    /// Goes to a line, where no filter has been seen yet.
+    pub(super) fn begin(&mut self, frame: &Frame, line: usize) {
+        self.rows.iter_mut().zip(frame.starts(line)).for_each(|(row, start)| *row = *start as usize);
+        self.first.strength.fill(T::zero());
+        self.second.strength.fill(T::zero());
+    }
+
+    /// Takes note of filter k's strengths at N positions.
+    #[inline(always)]
+    pub(super) fn rank<const N: usize>(&mut self, x: usize, k: T, strengths: [T; N]) {
+        let Line { first, second, .. } = self;
+        let (Some(s1), Some(k1)) = (chunk(&mut first.strength, x), chunk(&mut first.filter, x)) else { return };
+        let (Some(s2), Some(k2)) = (chunk(&mut second.strength, x), chunk(&mut second.filter, x)) else { return };
+        let ([mut a, mut b], [mut ka, mut kb]): ([[T; N]; 2], [[T; N]; 2]) = ([*s1, *s2], [*k1, *k2]);
+        for i in 0..N {
+            let c = strengths[i];
+            // The loser of the contest for the first place competes for the second.
+            let wins = c > a[i];
+            let (loser, loser_k) = if wins { (a[i], ka[i]) } else { (c, k) };
+            (a[i], ka[i]) = if wins { (c, k) } else { (a[i], ka[i]) };
+            let wins = loser > b[i];
+            (b[i], kb[i]) = if wins { (loser, loser_k) } else { (b[i], kb[i]) };
+        }
+        ([*s1, *s2], [*k1, *k2]) = ([a, b], [ka, kb]);
     }
 
     /// Correlates the canvas with all filters on one line; `inverse_weights` holds 1 / weight_k for whole
@@ -38,8 +81,7 @@ impl<T: Real> Line<T> {
         canvas: &[T],
         line: usize,
     ) {
-        self.rows.iter_mut().zip(frame.starts(line)).for_each(|(row, start)| *row = *start as usize);
-        self.strength.fill(T::zero());
+        self.begin(frame, line);
         dispatch(Correlate { filters, inverse_weights, signed, canvas, line: self });
     }
 }
@@ -57,7 +99,7 @@ impl<T: Real> Kernel for Correlate<'_, T> {
 
     #[inline(always)]
     fn run<const FMA: bool>(mut self) {
-        let vectors = self.line.strength.len() / VECTOR;
+        let vectors = self.line.len() / VECTOR;
         let stretches = vectors.div_ceil(STRETCH);
         for (pair, taps) in self.filters.pairs().enumerate() {
             let mut done = 0;
@@ -85,21 +127,16 @@ impl<T: Real> Correlate<'_, T> {
         let mut products = [[[T::zero(); VECTOR]; V]; PAIR];
         self.products::<V, FMA>(taps, x, &mut products);
         let weights = &self.inverse_weights[pair * PAIR..][..PAIR];
-        let strength = self.line.strength[x..][..V * VECTOR].as_chunks_mut::<VECTOR>().0;
-        let filter = self.line.filter[x..][..V * VECTOR].as_chunks_mut::<VECTOR>().0;
-        for v in 0..V {
-            let (mut strongest, mut name) = (strength[v], filter[v]);
-            for f in 0..PAIR {
-                let (weight, k, products) = (weights[f], T::of((pair * PAIR + f) as f64), products[f][v]);
+        for f in 0..PAIR {
+            let (weight, k) = (weights[f], T::of((pair * PAIR + f) as f64));
+            for (v, products) in products[f].iter().enumerate() {
+                let mut strengths = [T::zero(); VECTOR];
                 for i in 0..VECTOR {
                     let c = products[i] * weight;
-                    let c = if self.signed { c } else { c.abs() };
-                    let stronger = c > strongest[i];
-                    strongest[i] = if stronger { c } else { strongest[i] };
-                    name[i] = if stronger { k } else { name[i] };
+                    strengths[i] = if self.signed { c } else { c.abs() };
                 }
+                self.line.rank(x + v * VECTOR, k, strengths);
             }
-            (strength[v], filter[v]) = (strongest, name);
         }
     }
 
@@ -125,4 +162,10 @@ impl<T: Real> Correlate<'_, T> {
         }
         *out = sums;
     }
+}
+
+/// A vector of an array, to be written.
+#[inline(always)]
+fn chunk<T, const N: usize>(values: &mut [T], at: usize) -> Option<&mut [T; N]> {
+    values[at..].first_chunk_mut::<N>()
 }

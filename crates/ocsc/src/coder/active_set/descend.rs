@@ -7,13 +7,13 @@
 //! ```
 //!
 //! where S_w is the soft threshold at the filter's weight w. Steps whose atoms overlap wait for each other's stores, so the
-//! order jumps between distant parts of the canvas and the processor works on several at once.
+//! order jumps between distant parts of a band and the processor works on several at once.
 
 use super::filters::Filters;
 use super::frame::{Frame, GROUP, LANES};
 use crate::Real;
 use crate::config::Boundary;
-use crate::simd::{Kernel, dispatch};
+use crate::simd::Kernel;
 
 /// One atom of the active list.
 #[derive(Clone, Copy, Debug)]
@@ -22,6 +22,9 @@ pub(super) struct Active<T> {
     /// The flat position is line times positions per line plus column.
     pub(super) line: u32,
     pub(super) column: u32,
+    /// Its band, and its tile within the band.
+    pub(super) band: u32,
+    pub(super) tile: u32,
     pub(super) value: T,
     /// 1 / energy, or 0 for an atom without any.
     pub(super) inverse_energy: T,
@@ -37,36 +40,32 @@ pub(super) struct Setting<'a, T> {
     pub(super) nonnegative: bool,
 }
 
-/// One step for every atom, in the order given; returns the largest |new - z| e / w.
-pub(super) fn sweep<T: Real>(
-    setting: &Setting<'_, T>,
-    atoms: &mut [Active<T>],
-    order: &[u32],
-    canvas: &mut [T],
-) -> f64 {
-    dispatch(Sweep { setting, atoms, order, canvas }).f64()
-}
-
-struct Sweep<'a, T> {
-    setting: &'a Setting<'a, T>,
-    atoms: &'a mut [Active<T>],
-    order: &'a [u32],
-    canvas: &'a mut [T],
+/// One visit of each atom in `order`, in a part of the canvas that they do not leave.
+pub(super) struct Sweep<'a, T> {
+    pub(super) setting: &'a Setting<'a, T>,
+    pub(super) atoms: &'a mut [Active<T>],
+    pub(super) order: &'a [u32],
+    pub(super) canvas: &'a mut [T],
+    /// Where the part starts on the whole canvas.
+    pub(super) base: usize,
+    /// Steps smaller than this, in units of the threshold, are not worth their update of the residual.
+    pub(super) negligible: T,
+    /// The largest step of each tile's atoms, in the same units; to be raised.
+    pub(super) heat: &'a mut [T],
 }
 
 impl<T: Real> Kernel for Sweep<'_, T> {
-    type Output = T;
+    type Output = ();
 
     #[inline(always)]
-    fn run<const FMA: bool>(self) -> T {
-        let mut largest = T::zero();
+    fn run<const FMA: bool>(self) {
         let blocks = self.setting.filters.width.div_ceil(LANES);
         for &i in self.order {
             let atom = &mut self.atoms[i as usize];
             let k = atom.filter as usize;
             let (taps, weight) = (self.setting.filters.rows(k).as_chunks::<LANES>().0, self.setting.weights[k]);
             let starts = self.setting.frame.starts(atom.line as usize);
-            let column = atom.column as usize;
+            let column = (atom.column as usize).wrapping_sub(self.base);
             let c = if blocks == 1 {
                 dot::<T, FMA>(self.canvas, taps, starts, column)
             } else {
@@ -85,14 +84,15 @@ impl<T: Real> Kernel for Sweep<'_, T> {
                 T::zero()
             };
             let change = new - atom.value;
-            if change == T::zero() {
+            let step = change.abs() / threshold;
+            let heat = &mut self.heat[atom.tile as usize];
+            *heat = heat.at_least(step);
+            if step <= self.negligible {
                 continue;
             }
             atom.value = new;
-            add::<T, FMA>(self.setting.frame, self.canvas, taps, blocks, atom, -change);
-            largest = largest.at_least(change.abs() / threshold);
+            add::<T, FMA>(self.setting.frame, self.canvas, taps, blocks, atom, self.base, -change);
         }
-        largest
     }
 }
 
@@ -102,10 +102,10 @@ fn dot<T: Real, const FMA: bool>(canvas: &[T], taps: &[[T; LANES]], starts: &[u3
     // Four names instead of an array of sums: only so does the compiler keep them in registers.
     let (mut a, mut b, mut c, mut d) = ([T::zero(); LANES], [T::zero(); LANES], [T::zero(); LANES], [T::zero(); LANES]);
     for (taps, starts) in taps.as_chunks::<GROUP>().0.iter().zip(starts.as_chunks::<GROUP>().0) {
-        a = multiply_add::<T, FMA>(load(canvas, starts[0] as usize + column), &taps[0], a);
-        b = multiply_add::<T, FMA>(load(canvas, starts[1] as usize + column), &taps[1], b);
-        c = multiply_add::<T, FMA>(load(canvas, starts[2] as usize + column), &taps[2], c);
-        d = multiply_add::<T, FMA>(load(canvas, starts[3] as usize + column), &taps[3], d);
+        a = multiply_add::<T, FMA>(load(canvas, (starts[0] as usize).wrapping_add(column)), &taps[0], a);
+        b = multiply_add::<T, FMA>(load(canvas, (starts[1] as usize).wrapping_add(column)), &taps[1], b);
+        c = multiply_add::<T, FMA>(load(canvas, (starts[2] as usize).wrapping_add(column)), &taps[2], c);
+        d = multiply_add::<T, FMA>(load(canvas, (starts[3] as usize).wrapping_add(column)), &taps[3], d);
     }
     for i in 0..LANES {
         a[i] = (a[i] + b[i]) + (c[i] + d[i]);
@@ -125,7 +125,8 @@ fn long_dot<T: Real, const FMA: bool>(
     let mut sum = [T::zero(); LANES];
     for (taps, start) in taps.chunks_exact(blocks).zip(starts) {
         for (block, taps) in taps.iter().enumerate() {
-            sum = multiply_add::<T, FMA>(load(canvas, *start as usize + column + block * LANES), taps, sum);
+            sum =
+                multiply_add::<T, FMA>(load(canvas, (*start as usize).wrapping_add(column) + block * LANES), taps, sum);
         }
     }
     fold(sum)
@@ -160,6 +161,7 @@ fn add<T: Real, const FMA: bool>(
     taps: &[[T; LANES]],
     blocks: usize,
     atom: &Active<T>,
+    base: usize,
     change: T,
 ) {
     let (line, column) = (atom.line as usize, atom.column as usize);
@@ -169,12 +171,12 @@ fn add<T: Real, const FMA: bool>(
             continue;
         }
         for (block, taps) in taps.iter().enumerate() {
-            let start = *start as usize + column + block * LANES;
+            let start = *start as usize - base + column + block * LANES;
             let columns = multiply_add::<T, FMA>([change; LANES], taps, load(canvas, start));
             canvas[start..][..LANES].copy_from_slice(&columns);
         }
         if atom.border {
-            mend(frame, &mut canvas[*start as usize..][..frame.stride], column);
+            mend(frame, &mut canvas[*start as usize - base..][..frame.stride], column);
         }
     }
 }

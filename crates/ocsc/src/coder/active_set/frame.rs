@@ -114,29 +114,28 @@ impl Frame {
         }
     }
 
-    /// The canvas of a sample (or of any array of its shape): its values, framed by zeros.
-    pub(super) fn fill<T: Real>(&self, values: impl Fn(usize) -> T, canvas: &mut [T]) {
-        canvas.fill(T::zero());
-        let s = self.sample;
-        for c in 0..s.channels {
-            for z in 0..s.depth {
-                for y in 0..s.height {
-                    let from = ((c * s.depth + z) * s.height + y) * s.width;
-                    let to = self.pixel_row(c, z, y) + self.margin[2];
-                    for x in 0..s.width {
-                        canvas[to + x] = values(from + x);
-                    }
-                }
-            }
-        }
-        for row in canvas.chunks_exact_mut(self.stride) {
-            self.repeat_columns(row, 0, self.filter.width - 1);
-        }
+    /// The column of a sample's first number on the canvas.
+    pub(super) fn first_column(&self) -> usize {
+        self.margin[2]
     }
 
-    /// The start of the canvas row that holds the sample's row (c, z, y).
-    fn pixel_row(&self, c: usize, z: usize, y: usize) -> usize {
-        (((z + self.margin[0]) * self.height + y + self.margin[1]) * self.filter.channels + c) * self.stride
+    /// The row of the sample that lies on a row of the canvas, if any does.
+    pub(super) fn source<'a, T>(&self, row: usize, sample: &'a [T]) -> Option<&'a [T]> {
+        let (s, channels) = (self.sample, self.filter.channels);
+        let (c, y, z) = (row % channels, row / channels % self.height, row / (channels * self.height));
+        let (y, z) = (y.checked_sub(self.margin[1])?, z.checked_sub(self.margin[0])?);
+        (y < s.height && z < s.depth).then(|| &sample[((c * s.depth + z) * s.height + y) * s.width..][..s.width])
+    }
+
+    /// The canvas of a sample: its values, framed by zeros.
+    pub(super) fn fill<T: Real>(&self, sample: &[T], canvas: &mut [T]) {
+        canvas.fill(T::zero());
+        for (row, out) in canvas.chunks_exact_mut(self.stride).enumerate() {
+            if let Some(x) = self.source(row, sample) {
+                out[self.first_column()..][..x.len()].copy_from_slice(x);
+            }
+            self.repeat_columns(out, 0, self.filter.width - 1);
+        }
     }
 
     /// After columns [from, to) of a row changed: brings the columns that are kept twice in line.
@@ -151,28 +150,6 @@ impl Frame {
                 row.copy_within(from..to.min(again), from + width);
             }
         }
-    }
-
-    /// Sums `f(canvas index)` over the pixels that count, each once.
-    pub(super) fn sum(&self, f: impl Fn(usize) -> f64) -> f64 {
-        let (first, last) = match self.boundary {
-            Boundary::Free => (self.margin[2], self.margin[2] + self.sample.width),
-            Boundary::Zero => (0, self.sample.width + 2 * self.margin[2]),
-            Boundary::Circular => (0, self.sample.width),
-        };
-        let rows = self.depth * self.height * self.filter.channels;
-        (0..rows).map(|row| (first..last).map(|x| f(row * self.stride + x)).sum::<f64>()).sum()
-    }
-
-    /// The inner product of a sample's values and a canvas.
-    pub(super) fn dot<T: Real>(&self, values: &[T], canvas: &[f64]) -> f64 {
-        let s = self.sample;
-        let line = |(i, row): (usize, &[T])| {
-            let (c, z, y) = (i / (s.depth * s.height), i / s.height % s.depth, i % s.height);
-            let start = self.pixel_row(c, z, y) + self.margin[2];
-            row.iter().zip(&canvas[start..][..s.width]).map(|(v, r)| v.f64() * r).sum::<f64>()
-        };
-        values.chunks_exact(s.width).enumerate().map(line).sum()
     }
 
     /// The columns [first, last) of the sample on the canvas.

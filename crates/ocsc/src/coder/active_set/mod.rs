@@ -7,48 +7,80 @@
 //! r = x - D z is kept as an image, and an active list of atoms (filter, position, value). Two steps alternate:
 //!
 //! - *outer*: correlate r with all filters everywhere. That gives the duality gap, which decides whether to stop, and the
-//!   atoms that violate optimality, |d_k^T r| > w_k; the strongest few of each small cell join the list.
+//!   atoms that violate optimality, |d_k^T r| > w_k. At first the strongest few of each small cell join the list; once the
+//!   violations are moderate, all that violate or are about to. Where the processor can, all looks but the last are made in 8
+//!   bits (`coarse.rs`).
 //! - *inner*: cyclic coordinate descent over the list, each step one correlation of r with one filter, a soft threshold and
-//!   one update of r: tens of nanoseconds. It stops when its steps are small against the violations still to be expected.
+//!   one update of r: tens of nanoseconds. Tiles of the sample in which nothing moves any more are left alone, and distant
+//!   bands are swept at the same time (`bands.rs`, `list.rs`). It stops when its steps are small against the violations still
+//!   to be expected.
 //!
-//! **Cost**: four to six full correlations (K P M each, at the speed of a matrix product) and a few dozen sweeps over the
-//! non-zeros. **Memory**: the sample and its non-zeros; the K P correlations are reduced line by line.
+//! **Cost**: about five full correlations (K P M each), of which one or two in full precision at the speed of a matrix
+//! product, and a few dozen sweeps over parts of the list. **Memory**: the sample and its non-zeros; the K P correlations are
+//! reduced line by line.
+//!
+//! **Dense codes.** At a very small beta the non-zeros get as many as the sample has numbers, and descent gets slow. When a
+//! round has 1.3 times as many, or when there are 0.8 times as many and five rounds made no progress, the sample goes to
+//! [`Admm`], for circular boundaries without weights or signs and as long as that takes at most 256 MB. On a 100 x 100
+//! Fruit image (K = 100, 11 x 11) descent is the faster one down to 0.002 of the largest beta at a gap of 1 %.
 
+mod bands;
+mod coarse;
 mod correlate;
 mod descend;
 mod filters;
 mod frame;
+mod list;
+mod residual;
 
-use super::{Coded, Coder, Status, dual_value, relative};
-use crate::config::{ActiveSetConfig, Boundary};
+use super::{Admm, Coded, Coder, Status, dual_value, relative};
+use crate::config::{ActiveSetConfig, Boundary, CoderConfig};
 use crate::metrics::Objective;
 use crate::{Atom, Code, Dictionary, Error, Real, Result, Sample};
-use correlate::Line;
-use descend::{Active, Setting, sweep};
+use bands::Bands;
+use coarse::{CoarseCanvas, CoarseFilters};
+use correlate::{Line, Ranked};
+use descend::{Active, Setting};
 use filters::Filters;
 use frame::Frame;
+use list::List;
 use rayon::prelude::*;
+use residual::Sums;
+use std::time::Instant;
 
-/// Violators are chosen from cells of this many lines and columns, so many from each.
+/// Far from the solution, atoms are chosen from cells of this many lines and columns, so many from each.
 const CELL: usize = 3;
 const PER_CELL: usize = 3;
 /// The list starts with at most this many atoms per position and then grows by at most this factor.
 const FIRST: f64 = 0.3;
-const GROWTH: f64 = 3.0;
+const GROWTH: f64 = 3.5;
 /// It may always grow by so many, however short it is.
 const LEAST: usize = 16;
 /// Violations below this fraction of the tolerance are left alone: they cannot keep the gap above it.
 const IGNORE: f64 = 0.3;
+/// Once no correlation exceeds its weight by more than this factor, all atoms that may come to violate optimality join, not
+/// only those that do: those within this fraction of the last excess, and at most so far, below their weight.
+const NEAR: f64 = 4.0;
+const MARGIN: f64 = 0.06;
+const WIDEST_MARGIN: f64 = 0.1;
+/// With more non-zeros per number of the sample than this in any round, or than the second after so many rounds without
+/// progress, the code goes to [`Admm`], if that needs no more memory than this, for at most so many iterations.
+const DENSE: f64 = 1.3;
+const STUCK_DENSE: f64 = 0.8;
+const STUCK: u32 = 5;
+const DENSE_BYTES: usize = 1 << 28;
+const HANDED_OVER: usize = 10_000;
+/// A glance in 8 bits will do as long as the violations are so many times what it blurs.
+const CLEAR: f64 = 4.0;
 /// Descent stops when its largest step is below this fraction of the largest violation, or of the tolerance, or after so
 /// many sweeps. Steps and violations are in units of the filter's weight.
 const INNER: f64 = 0.1;
-const INNER_FLOOR: f64 = 0.3;
-const MAX_SWEEPS: usize = 20;
-/// After so many rounds in a row that no atom joined, each with twice the sweeps of the one before, the coder gives up: the
-/// precision of the scalar is exhausted.
+const INNER_FLOOR: f64 = 1.0;
+const MAX_SWEEPS: usize = 60;
+/// A round that does not lower the gap to this fraction is followed by one with half the inner tolerance and twice the
+/// sweeps; after so many of them in a row the coder gives up: the precision of the scalar is exhausted.
+const PROGRESS: f64 = 0.9;
 const PATIENCE: u32 = 8;
-/// A sweep visits so many distant parts of the list in turn.
-const PARTS: usize = 4;
 
 /// The active-set coder.
 pub struct ActiveSet<T: Real> {
@@ -60,6 +92,7 @@ pub struct ActiveSet<T: Real> {
     filters: Filters<T>,
     weights: Vec<T>,
     inverse_weights: Vec<T>,
+    coarse: Option<CoarseFilters>,
 }
 
 impl<T: Real> ActiveSet<T> {
@@ -85,6 +118,7 @@ impl<T: Real> ActiveSet<T> {
             filters: Filters::new(dictionary),
             weights: Vec::new(),
             inverse_weights: Vec::new(),
+            coarse: None,
             config,
         };
         coder.set_dictionary(dictionary);
@@ -92,59 +126,74 @@ impl<T: Real> ActiveSet<T> {
     }
 }
 
-/// An atom that violates optimality.
+/// An atom that violates optimality, or may come to.
 #[derive(Clone, Copy, Debug)]
-struct Violator {
+struct Candidate {
     /// |d_k^T r| / w_k.
     strength: f32,
     filter: u32,
     position: u32,
 }
 
+/// Which atoms an outer step reports.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Report {
+    None,
+    /// The strongest [`PER_CELL`] of each cell beyond a threshold.
+    PerCell(f64),
+    /// The two strongest filters of each position, beyond a threshold.
+    All(f64),
+}
+
 /// What an outer step found.
 struct Outlook {
     /// max |d_k^T r| / w_k over all filters and positions.
     strongest: f64,
-    violators: Vec<Violator>,
+    candidates: Vec<Candidate>,
 }
 
 impl<T: Real> ActiveSet<T> {
-    /// Correlates everything; reports violators beyond `threshold`, the strongest [`PER_CELL`] of each cell.
-    fn look(&self, frame: &Frame, canvas: &[T], threshold: f64) -> Outlook {
-        let [depth, height, width] = frame.positions;
-        let bands_per_slice = height.div_ceil(CELL);
-        let bands: Vec<(f64, Vec<Violator>)> = (0..depth * bands_per_slice)
-            .into_par_iter()
-            .map_init(
-                || (0..CELL).map(|_| Line::new(frame)).collect::<Vec<_>>(),
-                |lines, band| {
-                    let (slice, first) = (band / bands_per_slice, band % bands_per_slice * CELL);
-                    let count = CELL.min(height - first);
-                    let mut strongest = 0.0_f64;
-                    for (i, line) in lines[..count].iter_mut().enumerate() {
-                        let number = slice * height + first + i;
-                        line.correlate(
-                            frame,
-                            &self.filters,
-                            &self.inverse_weights,
-                            self.config.nonnegative,
-                            canvas,
-                            number,
-                        );
-                        let top = line.strength[..width].iter().fold(T::zero(), |m, s| m.at_least(*s));
-                        strongest = strongest.max(top.f64());
-                    }
-                    let corner = (slice * height + first) * width;
-                    (strongest, violators(&lines[..count], width, corner, threshold))
-                },
-            )
-            .collect();
-        let strongest = bands.iter().fold(0.0, |m, (s, _)| s.max(m));
-        Outlook { strongest, violators: bands.into_iter().flat_map(|(_, v)| v).collect() }
+    /// Correlates everything, exactly.
+    fn look(&self, frame: &Frame, canvas: &[T], report: Report) -> Outlook {
+        let (weights, signed) = (&self.inverse_weights, self.config.nonnegative);
+        survey(frame, report, |line: &mut Line<T>, number| {
+            line.correlate(frame, &self.filters, weights, signed, canvas, number);
+        })
+    }
+
+    /// The same in 8 bits, if the processor can do that and if it can tell violations of the size of `excess` well enough.
+    fn glance(&self, frame: &Frame, canvas: &[T], report: Report, sums: &Sums, excess: f64) -> Option<Outlook> {
+        let filters = self.coarse.as_ref()?;
+        let window = frame.filter_rows() * frame.filter.width;
+        let norm = (window as f64 * sums.r_r / frame.sample.len() as f64).sqrt();
+        if excess < CLEAR * filters.blur(sums.peak, norm) {
+            return None;
+        }
+        let (canvas, signed) = (CoarseCanvas::new(canvas, sums.peak), self.config.nonnegative);
+        Some(survey(frame, report, |line: &mut Line<f32>, number| {
+            filters.correlate(frame, &canvas, signed, line, number);
+        }))
+    }
+
+    /// A bound on max |d_k^T r| / w_k that no rounding falsifies: the strongest positions again in f64, if all of them were
+    /// reported, or else what the kernel found and how far it may be off.
+    fn certified(&self, frame: &Frame, canvas: &[T], outlook: &Outlook, report: Report, sums: &Sums) -> f64 {
+        let off = self.rounding(frame, sums.peak);
+        let complete = matches!(report, Report::All(threshold) if threshold <= 1.0 - 2.0 * off);
+        if !complete || outlook.strongest + off <= 1.0 {
+            return outlook.strongest + off;
+        }
+        // Below 1 a correlation does not matter.
+        let bar = (outlook.strongest - 2.0 * off).max(1.0 - 2.0 * off);
+        let contenders = outlook.candidates.iter().filter(|c| f64::from(c.strength) * (1.0 + 1e-6) >= bar);
+        let mut positions: Vec<u32> = contenders.map(|c| c.position).collect();
+        positions.dedup();
+        let strength = |p: &u32| self.exact_strength(frame, canvas, *p as usize);
+        positions.par_iter().map(strength).reduce(|| 0.0, f64::max)
     }
 
     /// An atom for the list.
-    fn activate(&self, frame: &Frame, filter: u32, position: u32, value: T) -> Active<T> {
+    fn activate(&self, frame: &Frame, bands: &Bands, filter: u32, position: u32, value: T) -> Active<T> {
         let border = frame.is_border(position as usize);
         let width = frame.positions[2];
         let (line, column) = (position as usize / width, position as usize % width);
@@ -152,99 +201,190 @@ impl<T: Real> ActiveSet<T> {
         if border && frame.boundary == Boundary::Free {
             energy = 0.0;
             let (first, last) = frame.counted_columns();
-            for (row, taps) in self.rows(frame, filter as usize).filter(|(row, _)| frame.row_counts(line, *row)) {
+            for (_, taps) in self.rows(frame, filter as usize).filter(|(row, _)| frame.row_counts(line, *row)) {
                 let counted = |j: &usize| (first..last).contains(&(column + j));
-                let part: f64 = (0..taps.len()).filter(counted).map(|j| taps[j].f64().powi(2)).sum();
-                energy += if row < frame.filter_rows() { part } else { 0.0 };
+                energy += (0..taps.len()).filter(counted).map(|j| taps[j].f64().powi(2)).sum::<f64>();
             }
         }
         let inverse_energy = if energy > 0.0 { T::of(1.0 / energy) } else { T::zero() };
-        Active { filter, line: line as u32, column: column as u32, value, inverse_energy, border }
+        let (band, tile) = (bands.band(line) as u32, bands.tile(column) as u32);
+        Active { filter, line: line as u32, column: column as u32, band, tile, value, inverse_energy, border }
     }
 
-    /// The rows of a filter without their padding.
-    fn rows<'a>(&'a self, frame: &Frame, k: usize) -> impl Iterator<Item = (usize, &'a [T])> {
-        let (rows, width) = (self.filters.rows(k), self.filters.width);
-        let padded = width.next_multiple_of(frame::LANES);
-        rows.chunks_exact(padded).take(frame.filter_rows()).map(move |row| &row[..width]).enumerate()
-    }
-
-    /// x - D z on the canvas, summed in `f64`, and rounded to `canvas`.
-    fn residual(&self, frame: &Frame, sample: &Sample<T>, atoms: &[Active<T>], exact: &mut [f64], canvas: &mut [T]) {
-        frame.fill(|i| sample.data()[i].f64(), exact);
-        for atom in atoms.iter().filter(|a| a.value != T::zero()) {
-            let (line, column, value) = (atom.line as usize, atom.column as usize, atom.value.f64());
-            for (row, taps) in self.rows(frame, atom.filter as usize) {
-                if !frame.row_counts(line, row) {
-                    continue;
-                }
-                let columns = &mut exact[frame.starts(line)[row] as usize..][..frame.stride];
-                for (c, tap) in columns[column..].iter_mut().zip(taps) {
-                    *c -= value * tap.f64();
-                }
-                if atom.border {
-                    descend::mend(frame, columns, column);
+    /// Codes one sample; see [`Coder::code`].
+    fn solve(&self, sample: &Sample<T>, start: Option<&Code<T>>) -> Result<Coded<T>> {
+        let clock = Instant::now();
+        self.dictionary.check_sample_shape(sample.shape())?;
+        let frame = Frame::new(sample.shape(), self.dictionary.shape(), self.boundary)?;
+        let bands = Bands::new(&frame);
+        let mut list = List::new(&bands, self.starting_atoms(&frame, &bands, start)?);
+        let mut canvas = vec![T::zero(); frame.len()];
+        let setting = Setting {
+            frame: &frame,
+            filters: &self.filters,
+            weights: &self.weights,
+            nonnegative: self.config.nonnegative,
+        };
+        // The largest correlation of the last round; rounds in a row without progress, and the best gap so far.
+        let started = !list.atoms().is_empty();
+        let mut strongest = if started { NEAR } else { f64::INFINITY };
+        let (mut round, mut stale, mut best) = (0, 0_u32, f64::INFINITY);
+        loop {
+            // Anew from the atoms in every round: the sweeps' rounding errors do not add up.
+            let sums = self.rebuild(&frame, &bands, sample, &list, &mut canvas);
+            let report = if strongest <= NEAR {
+                Report::All(1.0 - (MARGIN * (strongest - 1.0)).clamp(IGNORE * self.tol, WIDEST_MARGIN))
+            } else {
+                Report::PerCell(1.0 + IGNORE * self.tol)
+            };
+            let weighted = |a: &Active<T>| self.weights[a.filter as usize].f64() * a.value.f64().abs();
+            let l1: f64 = list.atoms().iter().map(weighted).sum();
+            let primal = sums.data_term + l1;
+            let gap_for = |strongest: f64| (primal - dual_value(sums.x_r, sums.r_r, strongest, 1.0)).max(0.0);
+            let out_of_time = self.config.time_limit.is_some_and(|limit| clock.elapsed().as_secs_f64() >= limit);
+            let last = round == self.config.max_rounds || stale == PATIENCE || out_of_time;
+            let done = |outlook: &Outlook| last || relative(gap_for(outlook.strongest), primal) <= self.tol;
+            // A glance serves to choose atoms; what ends the loop is exact.
+            let glance = if last || round == 0 && started {
+                None
+            } else {
+                self.glance(&frame, &canvas, report, &sums, strongest - 1.0)
+            };
+            let outlook = glance.filter(|g| !done(g)).unwrap_or_else(|| self.look(&frame, &canvas, report));
+            strongest = outlook.strongest;
+            if done(&outlook) {
+                let gap = gap_for(self.certified(&frame, &canvas, &outlook, report, &sums));
+                let converged = relative(gap, primal) <= self.tol;
+                if last || converged {
+                    let status = match (converged, out_of_time) {
+                        (true, _) => Status::Converged,
+                        (_, true) => Status::TimeLimit,
+                        _ => Status::MaxIters,
+                    };
+                    let objective = Objective { data_term: sums.data_term, l1: l1 / self.beta };
+                    let code = listed(&frame, self.filters.n_filters, list.atoms())?;
+                    return Ok(Coded { code, objective, beta: self.beta, gap, iterations: round, status });
                 }
             }
+            round += 1;
+            let gap = gap_for(strongest);
+            stale = if gap < PROGRESS * best { 0 } else { stale + 1 };
+            best = best.min(gap);
+            list.drop_zeros();
+            let n = list.atoms().len();
+            if self.is_dense(&frame, n, stale) {
+                // Early codes are of no use to it.
+                let start =
+                    if stale >= STUCK { Some(listed(&frame, self.filters.n_filters, list.atoms())?) } else { None };
+                let config = CoderConfig { max_iters: HANDED_OVER, ..CoderConfig::default() };
+                let coded = Admm::new(&self.dictionary, self.beta, self.tol, config)?.code(sample, start.as_ref())?;
+                return Ok(Coded { iterations: round + coded.iterations, ..coded });
+            }
+            let first = (FIRST * frame.n_positions() as f64) as usize;
+            let room = if n == 0 { first } else { ((GROWTH - 1.0) * n as f64) as usize };
+            let joining = strongest_of(outlook.candidates, room.max(LEAST)).into_iter().map(|c| {
+                let excess = (f64::from(c.strength) - 1.0).max(0.0);
+                (self.activate(&frame, &bands, c.filter, c.position, T::zero()), T::of(excess))
+            });
+            list.extend(&bands, joining);
+            let small = (INNER * (strongest - 1.0)).max(INNER_FLOOR * self.tol) / f64::from(1 << stale);
+            list.descend(&bands, &setting, &mut canvas, small, MAX_SWEEPS << stale);
         }
-        canvas.iter_mut().zip(&*exact).for_each(|(c, e)| *c = T::of(*e));
+    }
+
+    /// Whether so many non-zeros are better left to [`Admm`], which must be able to solve the same problem.
+    fn is_dense(&self, frame: &Frame, nonzeros: usize, stale: u32) -> bool {
+        let same = self.boundary == Boundary::Circular && self.config.weights.is_none() && !self.config.nonnegative;
+        let bytes = 2 * size_of::<T>() * self.filters.n_filters * frame.n_positions();
+        let density = nonzeros as f64 / frame.sample.len() as f64;
+        (density > DENSE || stale >= STUCK && density > STUCK_DENSE)
+            && (same && frame.sample.channels == 1)
+            && self.config.time_limit.is_none()
+            && bytes <= DENSE_BYTES
+    }
+
+    /// The list to start from.
+    fn starting_atoms(&self, frame: &Frame, bands: &Bands, start: Option<&Code<T>>) -> Result<Vec<Active<T>>> {
+        let Some(code) = start else { return Ok(Vec::new()) };
+        if code.n_filters() != self.filters.n_filters || code.shape() != frame.positions {
+            let expected = format!("{} filters on {:?}", self.filters.n_filters, frame.positions);
+            let found = format!("{} filters on {:?}", code.n_filters(), code.shape());
+            return Err(Error::invalid("the starting code", expected, found));
+        }
+        let allowed = |a: &&Atom<T>| !self.config.nonnegative || a.value > T::zero();
+        let atoms = code.atoms().iter().filter(allowed);
+        Ok(atoms.map(|a| self.activate(frame, bands, a.filter, a.position, a.value)).collect())
     }
 }
 
-/// The strongest violators of each cell of up to [`CELL`] lines; `corner` is the first line's first position.
-fn violators<T: Real>(lines: &[Line<T>], width: usize, corner: usize, threshold: f64) -> Vec<Violator> {
+/// Correlates all lines, each by `correlate`, and reports.
+fn survey<S: Real>(frame: &Frame, report: Report, correlate: impl Fn(&mut Line<S>, usize) + Sync) -> Outlook {
+    let [depth, height, width] = frame.positions;
+    let bands_per_slice = height.div_ceil(CELL);
+    let bands: Vec<(f64, Vec<Candidate>)> = (0..depth * bands_per_slice)
+        .into_par_iter()
+        .map_init(
+            || (0..CELL).map(|_| Line::new(frame)).collect::<Vec<_>>(),
+            |lines, band| {
+                let (slice, first) = (band / bands_per_slice, band % bands_per_slice * CELL);
+                let count = CELL.min(height - first);
+                let mut strongest = 0.0_f64;
+                for (i, line) in lines[..count].iter_mut().enumerate() {
+                    correlate(line, slice * height + first + i);
+                    let top = line.first.strength[..width].iter().fold(S::zero(), |m, s| m.at_least(*s));
+                    strongest = strongest.max(top.f64());
+                }
+                (strongest, candidates(&lines[..count], width, (slice * height + first) * width, report))
+            },
+        )
+        .collect();
+    let strongest = bands.iter().fold(0.0, |m, (s, _)| s.max(m));
+    Outlook { strongest, candidates: bands.into_iter().flat_map(|(_, c)| c).collect() }
+}
+
+/// What a report asks for, from up to [`CELL`] lines; `corner` is the first line's first position.
+fn candidates<T: Real>(lines: &[Line<T>], width: usize, corner: usize, report: Report) -> Vec<Candidate> {
     let mut found = Vec::new();
-    let threshold = T::of(threshold);
-    let mut cell: Vec<Violator> = Vec::with_capacity(CELL * CELL);
+    let threshold = match report {
+        Report::None => return found,
+        Report::PerCell(threshold) | Report::All(threshold) => T::of(threshold),
+    };
+    let candidate = |ranked: &Ranked<T>, y: usize, x: usize| Candidate {
+        strength: ranked.strength[x].f64() as f32,
+        filter: ranked.filter[x].f64() as u32,
+        position: (corner + y * width + x) as u32,
+    };
     for first in (0..width).step_by(CELL) {
-        cell.clear();
+        let cell = found.len();
         for (y, line) in lines.iter().enumerate() {
             for x in first..(first + CELL).min(width) {
-                if line.strength[x] > threshold {
-                    cell.push(Violator {
-                        strength: line.strength[x].f64() as f32,
-                        filter: line.filter[x].f64() as u32,
-                        position: (corner + y * width + x) as u32,
-                    });
+                for ranked in [&line.first, &line.second] {
+                    if ranked.strength[x] > threshold {
+                        found.push(candidate(ranked, y, x));
+                    }
                 }
             }
         }
-        cell.sort_by(stronger);
-        found.extend(cell.iter().take(PER_CELL));
+        if let Report::PerCell(_) = report {
+            found[cell..].sort_unstable_by(stronger);
+            found.truncate(cell + PER_CELL);
+        }
     }
     found
 }
 
 /// Strongest first; ties by position, so that the order never depends on anything else.
-fn stronger(a: &Violator, b: &Violator) -> std::cmp::Ordering {
+fn stronger(a: &Candidate, b: &Candidate) -> std::cmp::Ordering {
     b.strength.total_cmp(&a.strength).then(a.position.cmp(&b.position)).then(a.filter.cmp(&b.filter))
 }
 
-/// Adds the strongest violators that are not active yet, and sorts the list by position.
-fn enlarge<T: Real>(
-    atoms: &mut Vec<Active<T>>,
-    mut violators: Vec<Violator>,
-    room: usize,
-    activate: impl Fn(u32, u32) -> Active<T>,
-) {
-    if violators.len() > room {
-        violators.select_nth_unstable_by(room, stronger);
-        violators.truncate(room);
+/// So many of the strongest.
+fn strongest_of(mut candidates: Vec<Candidate>, room: usize) -> Vec<Candidate> {
+    if candidates.len() > room {
+        candidates.select_nth_unstable_by(room, stronger);
+        candidates.truncate(room);
     }
-    atoms.extend(violators.iter().map(|v| activate(v.filter, v.position)));
-    // An atom that was active already comes first among equals, with its value.
-    atoms.sort_by_key(|a| (a.line, a.column, a.filter, a.value == T::zero()));
-    atoms.dedup_by_key(|a| (a.line, a.column, a.filter));
-}
-
-/// Visits [`PARTS`] distant parts of the list in turn.
-fn interleaved(len: usize) -> Vec<u32> {
-    let part = len.div_ceil(PARTS).max(1);
-    let mut order = Vec::with_capacity(len);
-    for i in 0..part {
-        order.extend((0..PARTS).map(|p| p * part + i).filter(|i| *i < len).map(|i| i as u32));
-    }
-    order
+    candidates
 }
 
 impl<T: Real> Coder<T> for ActiveSet<T> {
@@ -257,75 +397,24 @@ impl<T: Real> Coder<T> for ActiveSet<T> {
         let weights: Vec<f64> = weights.collect();
         self.weights = weights.iter().map(|w| T::of(*w)).collect();
         self.inverse_weights = weights.iter().map(|w| T::of(1.0 / w)).chain([T::zero(); filters::PAIR]).collect();
+        let shape = dictionary.shape();
+        self.coarse = CoarseFilters::new(shape.len() / shape.width, &self.filters, &self.weights);
     }
 
     fn code(&mut self, sample: &Sample<T>, start: Option<&Code<T>>) -> Result<Coded<T>> {
-        self.dictionary.check_sample_shape(sample.shape())?;
-        let frame = Frame::new(sample.shape(), self.dictionary.shape(), self.boundary)?;
-        let mut atoms = self.starting_atoms(&frame, start)?;
-        let (mut canvas, mut exact) = (vec![T::zero(); frame.len()], vec![0.0; frame.len()]);
-        let setting = Setting {
-            frame: &frame,
-            filters: &self.filters,
-            weights: &self.weights,
-            nonnegative: self.config.nonnegative,
-        };
-        // Rounds in a row in which no atom joined: then only more descent helps.
-        let (mut round, mut stale) = (0, 0_u32);
-        loop {
-            // Anew from the atoms in every round: the sweeps' rounding errors do not add up.
-            self.residual(&frame, sample, &atoms, &mut exact, &mut canvas);
-            let outlook = self.look(&frame, &canvas, 1.0 + IGNORE * self.tol);
-            let data_term = 0.5 * frame.sum(|i| exact[i] * exact[i]);
-            let weighted: f64 = atoms.iter().map(|a| self.weights[a.filter as usize].f64() * a.value.f64().abs()).sum();
-            let primal = data_term + weighted;
-            let dual = dual_value(frame.dot(sample.data(), &exact), 2.0 * data_term, outlook.strongest, 1.0);
-            let gap = (primal - dual).max(0.0);
-            let converged = relative(gap, primal) <= self.tol;
-            if converged || round == self.config.max_rounds || stale == PATIENCE {
-                let status = if converged { Status::Converged } else { Status::MaxIters };
-                let objective = Objective { data_term, l1: weighted / self.beta };
-                let code = listed(&frame, self.filters.n_filters, &atoms)?;
-                return Ok(Coded { code, objective, beta: self.beta, gap, iterations: round, status });
-            }
-            round += 1;
-            atoms.retain(|a| a.value != T::zero());
-            let first = (FIRST * frame.n_positions() as f64) as usize;
-            let before = atoms.len();
-            let room = if atoms.is_empty() { first } else { ((GROWTH - 1.0) * atoms.len() as f64) as usize };
-            enlarge(&mut atoms, outlook.violators, room.max(LEAST), |k, p| self.activate(&frame, k, p, T::zero()));
-            stale = if atoms.len() > before { 0 } else { stale + 1 };
-            let order = interleaved(atoms.len());
-            let small = (INNER * (outlook.strongest - 1.0)).max(INNER_FLOOR * self.tol) / f64::from(1 << stale);
-            for _ in 0..MAX_SWEEPS << stale {
-                if sweep(&setting, &mut atoms, &order, &mut canvas) <= small {
-                    break;
-                }
-            }
-        }
+        self.solve(sample, start)
+    }
+
+    fn code_all(&mut self, samples: &[Sample<T>]) -> Result<Vec<Coded<T>>> {
+        samples.par_iter().map(|sample| self.solve(sample, None)).collect()
     }
 
     fn beta_max(&mut self, sample: &Sample<T>) -> Result<f64> {
         self.dictionary.check_sample_shape(sample.shape())?;
         let frame = Frame::new(sample.shape(), self.dictionary.shape(), self.boundary)?;
         let mut canvas = vec![T::zero(); frame.len()];
-        frame.fill(|i| sample.data()[i], &mut canvas);
-        Ok(self.look(&frame, &canvas, f64::INFINITY).strongest * self.beta)
-    }
-}
-
-impl<T: Real> ActiveSet<T> {
-    /// The list to start from.
-    fn starting_atoms(&self, frame: &Frame, start: Option<&Code<T>>) -> Result<Vec<Active<T>>> {
-        let Some(code) = start else { return Ok(Vec::new()) };
-        if code.n_filters() != self.filters.n_filters || code.shape() != frame.positions {
-            let expected = format!("{} filters on {:?}", self.filters.n_filters, frame.positions);
-            let found = format!("{} filters on {:?}", code.n_filters(), code.shape());
-            return Err(Error::invalid("the starting code", expected, found));
-        }
-        let allowed = |a: &&Atom<T>| !self.config.nonnegative || a.value > T::zero();
-        let atoms = code.atoms().iter().filter(allowed);
-        Ok(atoms.map(|a| self.activate(frame, a.filter, a.position, a.value)).collect())
+        frame.fill(sample.data(), &mut canvas);
+        Ok(self.look(&frame, &canvas, Report::None).strongest * self.beta)
     }
 }
 

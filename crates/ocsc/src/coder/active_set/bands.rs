@@ -1,0 +1,120 @@
+//! The positions of a sample in bands of lines and tiles of columns, so that descent can work on several parts of one
+//! sample at once, and leave alone the parts that are done.
+//!
+//! A band is at least as high as a filter minus one, so an atom reaches from its own band into the next one at most, and
+//! bands of even number never touch the same row; nor do those of odd number. A sweep therefore has phases: all even bands,
+//! all odd ones, and, where filters wrap around, the last lines, which reach into the first band. Bands depend on the
+//! shapes alone, so the number of threads changes nothing.
+//!
+//! Bands are cut along depth if there is any, else along height. Tiles cut a band along the width, each at least as wide as a
+//! filter minus one: atoms overlap only with those of the same tile and its eight neighbours.
+
+use super::frame::Frame;
+use crate::config::Boundary;
+
+/// Bands have at least so many lines, tiles so many columns.
+const LEAST: usize = 16;
+
+/// How the positions of one frame are cut.
+pub(super) struct Bands {
+    /// The first line of each band, and the number of lines.
+    lines: Vec<usize>,
+    /// Where the canvas rows of each band start, and the canvas's length.
+    starts: Vec<usize>,
+    /// Whether the last band wraps around to the first one.
+    seam: bool,
+    circular: bool,
+    pub(super) n_tiles: usize,
+    width: usize,
+}
+
+impl Bands {
+    pub(super) fn new(frame: &Frame) -> Self {
+        let [depth, height, width] = frame.positions;
+        let circular = frame.boundary == Boundary::Circular;
+        // A unit is a slice if there are several, else a line.
+        let (units, reach, lines_per_unit) =
+            if depth > 1 { (depth, frame.filter.depth - 1, height) } else { (height, frame.filter.height - 1, 1) };
+        let least = LEAST.div_ceil(lines_per_unit).max(reach).max(1);
+        let wrapping = if circular { reach } else { 0 };
+        let n = units.saturating_sub(wrapping) / least;
+        // With a single band there is nobody to be kept apart from.
+        let mut firsts: Vec<usize> = match n {
+            0 | 1 => vec![0],
+            _ => (0..n).map(|band| band * (units - wrapping) / n).collect(),
+        };
+        let seam = n > 1 && wrapping > 0;
+        if seam {
+            firsts.push(units - wrapping);
+        }
+        let lines: Vec<usize> =
+            firsts.iter().map(|unit| unit * lines_per_unit).chain([units * lines_per_unit]).collect();
+        let start = |line: &usize| frame.row(*line, 0);
+        let starts = lines[..lines.len() - 1].iter().map(start).chain([frame.len()]).collect();
+        let n_tiles = (width / LEAST.max(frame.filter.width - 1)).max(1);
+        Bands { lines, starts, seam, circular, n_tiles, width }
+    }
+
+    /// How many.
+    pub(super) fn len(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    /// Bands that may be worked on at the same time, in phases that follow each other.
+    pub(super) fn phases(&self) -> [Vec<usize>; 3] {
+        let inner = self.len() - usize::from(self.seam);
+        [(0..inner).step_by(2).collect(), (1..inner).step_by(2).collect(), (inner..self.len()).collect()]
+    }
+
+    /// The band of a line.
+    pub(super) fn band(&self, line: usize) -> usize {
+        self.lines.partition_point(|first| *first <= line) - 1
+    }
+
+    /// The numbers of the canvas that belong to a band's lines.
+    pub(super) fn own(&self, band: usize) -> std::ops::Range<usize> {
+        self.starts[band]..self.starts[band + 1]
+    }
+
+    /// The numbers of the canvas that a band's atoms reach.
+    pub(super) fn reach(&self, band: usize) -> std::ops::Range<usize> {
+        if self.len() == 1 || self.seam && band + 1 == self.len() {
+            return 0..self.starts[self.len()];
+        }
+        self.starts[band]..self.starts[(band + 2).min(self.len())]
+    }
+
+    /// The bands whose atoms reach into the rows of this one, besides itself.
+    pub(super) fn before(&self, band: usize) -> Option<usize> {
+        if band > 0 { Some(band - 1) } else { self.seam.then(|| self.len() - 1) }
+    }
+
+    /// The tile of a column.
+    pub(super) fn tile(&self, column: usize) -> usize {
+        column * self.n_tiles / self.width
+    }
+
+    /// The tile at (band, tile) and all those whose atoms may overlap with its own, as indices into (bands, tiles).
+    pub(super) fn neighbours(&self, band: usize, tile: usize) -> impl Iterator<Item = usize> {
+        let near = |at: usize, n: usize| {
+            let wrap = self.circular;
+            let before = if at > 0 {
+                at - 1
+            } else if wrap {
+                n - 1
+            } else {
+                0
+            };
+            let after = if at + 1 < n {
+                at + 1
+            } else if wrap {
+                0
+            } else {
+                at
+            };
+            [before, at, after]
+        };
+        let (tiles, n_tiles) = (near(tile, self.n_tiles), self.n_tiles);
+        near(band, self.len()).into_iter().flat_map(move |b| tiles.map(|t| b * n_tiles + t))
+    }
+}

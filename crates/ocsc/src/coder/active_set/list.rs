@@ -1,0 +1,186 @@
+//! The active list: its atoms by tile, and descent over the tiles that are not done yet.
+
+use super::bands::Bands;
+use super::descend::{Active, Setting, Sweep};
+use crate::Real;
+use crate::simd::dispatch;
+use rayon::prelude::*;
+
+/// Every so many sweeps all atoms are visited, in the others only those that are not zero.
+const FULL: usize = 5;
+/// A sweep visits so many distant parts of a band in turn.
+const PARTS: usize = 4;
+/// Steps below this fraction of what descent is to reach are not taken.
+const NEGLIGIBLE: f64 = 0.05;
+
+/// The atoms, sorted by (band, tile, line, column, filter).
+pub(super) struct List<T> {
+    atoms: Vec<Active<T>>,
+    /// Where the atoms of each tile start, and the end.
+    starts: Vec<usize>,
+    /// How far each tile may be from its optimum: its largest step, or the excess of what joined it, since it was last
+    /// found to be done.
+    heat: Vec<T>,
+}
+
+/// A band's share of a sweep.
+struct Task<'a, T> {
+    atoms: &'a mut [Active<T>],
+    canvas: &'a mut [T],
+    base: usize,
+    heat: &'a mut [T],
+    order: Vec<u32>,
+}
+
+impl<T: Real> List<T> {
+    /// The list of these atoms.
+    pub(super) fn new(bands: &Bands, atoms: Vec<Active<T>>) -> Self {
+        let n = bands.len() * bands.n_tiles;
+        let mut list = List { atoms, starts: vec![0; n + 1], heat: vec![T::zero(); n] };
+        list.sort(bands);
+        list
+    }
+
+    /// All atoms.
+    pub(super) fn atoms(&self) -> &[Active<T>] {
+        &self.atoms
+    }
+
+    /// The atoms of a band.
+    pub(super) fn band(&self, bands: &Bands, band: usize) -> &[Active<T>] {
+        &self.atoms[self.starts[band * bands.n_tiles]..self.starts[(band + 1) * bands.n_tiles]]
+    }
+
+    /// Drops zeros.
+    pub(super) fn drop_zeros(&mut self) {
+        self.atoms.retain(|a| a.value != T::zero());
+    }
+
+    /// Adds atoms that are zero, each with its excess |c| / w - 1; those already on the list stay as they are.
+    pub(super) fn extend(&mut self, bands: &Bands, joining: impl Iterator<Item = (Active<T>, T)>) {
+        for (atom, excess) in joining {
+            let heat = &mut self.heat[slot(bands, &atom)];
+            *heat = heat.at_least(excess);
+            self.atoms.push(atom);
+        }
+        self.sort(bands);
+    }
+
+    fn sort(&mut self, bands: &Bands) {
+        // An atom that was active already comes first among equals, with its value.
+        let key = |a: &Active<T>| (a.band, a.tile, a.line, a.column, a.filter, a.value == T::zero());
+        self.atoms.sort_unstable_by_key(key);
+        self.atoms.dedup_by_key(|a| (a.line, a.column, a.filter));
+        self.starts.fill(0);
+        self.atoms.iter().for_each(|a| self.starts[slot(bands, a) + 1] += 1);
+        (1..self.starts.len()).for_each(|i| self.starts[i] += self.starts[i - 1]);
+    }
+
+    /// Sweeps over the tiles that are not done until all steps are at most `small`, or `max_sweeps` were made.
+    pub(super) fn descend(
+        &mut self,
+        bands: &Bands,
+        setting: &Setting<'_, T>,
+        canvas: &mut [T],
+        small: f64,
+        max_sweeps: usize,
+    ) {
+        let (small, negligible) = (T::of(small), T::of(NEGLIGIBLE * small));
+        let phases = bands.phases();
+        // The largest steps of the last sweep, and all since the last full one.
+        let (mut last, mut since) = (self.heat.clone(), self.heat.clone());
+        let mut full = true;
+        for sweep in 0..max_sweeps {
+            full = full || sweep % FULL == 0;
+            let mut visited = false;
+            for phase in &phases {
+                // Decided before the phase, so that threads change nothing.
+                let hot = if full { &since } else { &last };
+                let due = |band: usize, tile: usize| bands.neighbours(band, tile).any(|n| hot[n] > small);
+                let orders: Vec<Vec<u32>> =
+                    phase.iter().map(|&band| self.order(bands, band, full, |tile| due(band, tile))).collect();
+                visited |= orders.iter().any(|order| !order.is_empty());
+                for &band in phase {
+                    last[band * bands.n_tiles..][..bands.n_tiles].fill(T::zero());
+                }
+                let tasks = self.tasks(bands, phase, orders, canvas, &mut last);
+                tasks.into_par_iter().for_each(|task| {
+                    let Task { atoms, canvas, base, heat, order } = task;
+                    dispatch(Sweep { setting, atoms, order: &order, canvas, base, negligible, heat });
+                });
+            }
+            let quiet = last.iter().all(|heat| *heat <= small);
+            if full {
+                since.copy_from_slice(&last);
+                if quiet {
+                    break;
+                }
+            } else {
+                since.iter_mut().zip(&last).for_each(|(since, last)| *since = since.at_least(*last));
+            }
+            // When only the non-zeros have come to rest, look at the others.
+            full = !full && (quiet || !visited);
+        }
+        self.heat = since;
+    }
+
+    /// The atoms of a band to be visited, counted from the band's first, parts in turn.
+    fn order(&self, bands: &Bands, band: usize, full: bool, due: impl Fn(usize) -> bool) -> Vec<u32> {
+        let first = self.starts[band * bands.n_tiles];
+        let mut visits: Vec<u32> = Vec::new();
+        for tile in 0..bands.n_tiles {
+            let slot = band * bands.n_tiles + tile;
+            let range = self.starts[slot]..self.starts[slot + 1];
+            if !range.is_empty() && due(tile) {
+                let chosen = range.filter(|i| full || self.atoms[*i].value != T::zero());
+                visits.extend(chosen.map(|i| (i - first) as u32));
+            }
+        }
+        let part = visits.len().div_ceil(PARTS).max(1);
+        let mut order = Vec::with_capacity(visits.len());
+        for i in 0..part {
+            order.extend((0..PARTS).filter_map(|p| visits.get(p * part + i)));
+        }
+        order
+    }
+
+    /// The shares of the bands of one phase, which have neither atoms nor pixels in common.
+    fn tasks<'a>(
+        &'a mut self,
+        bands: &Bands,
+        phase: &[usize],
+        orders: Vec<Vec<u32>>,
+        canvas: &'a mut [T],
+        heat: &'a mut [T],
+    ) -> Vec<Task<'a, T>> {
+        let n_tiles = bands.n_tiles;
+        let (mut atoms, mut canvas, mut heat) = (&mut self.atoms[..], canvas, heat);
+        let mut done = [0; 3];
+        let mut tasks = Vec::with_capacity(phase.len());
+        for (&band, order) in phase.iter().zip(orders) {
+            let reach = bands.reach(band);
+            let listed = self.starts[band * n_tiles]..self.starts[(band + 1) * n_tiles];
+            let (mine, base) = (take(&mut canvas, &mut done[0], reach.clone()), reach.start);
+            let atoms = take(&mut atoms, &mut done[1], listed);
+            let heat = take(&mut heat, &mut done[2], band * n_tiles..(band + 1) * n_tiles);
+            if !order.is_empty() {
+                tasks.push(Task { atoms, canvas: mine, base, heat, order });
+            }
+        }
+        tasks
+    }
+}
+
+/// Cuts `range` out of `rest`, of which `done` numbers were cut off before.
+fn take<'a, T>(rest: &mut &'a mut [T], done: &mut usize, range: std::ops::Range<usize>) -> &'a mut [T] {
+    let whole = std::mem::take(rest);
+    let (_, tail) = whole.split_at_mut(range.start - *done);
+    let (mine, tail) = tail.split_at_mut(range.len());
+    (*rest, *done) = (tail, range.end);
+    mine
+}
+
+/// The index of an atom's tile among (bands, tiles).
+fn slot<T>(bands: &Bands, atom: &Active<T>) -> usize {
+    atom.band as usize * bands.n_tiles + atom.tile as usize
+}
