@@ -14,7 +14,7 @@ use crate::{Error, Real, Result, Sample, Shape};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
-use window::{Border, gaussian, local_mean};
+use window::{Border, RowMeans, gaussian};
 
 pub(crate) mod window;
 
@@ -48,11 +48,12 @@ impl Step {
         }
     }
 
-    fn apply<T: Real>(self, sample: &Sample<T>) -> Result<Sample<T>> {
+    fn apply(self, sample: Sample<f64>) -> Result<Sample<f64>> {
         match self {
-            Step::Gray => gray(sample),
-            Step::Lcn => local_contrast_normalise(sample),
-            Step::Taper => edge_taper(sample),
+            Step::Gray if sample.shape().channels == 1 => Ok(sample),
+            Step::Gray => gray(&sample),
+            Step::Lcn => per_plane(sample, normalise_plane),
+            Step::Taper => per_plane(sample, taper_plane),
         }
     }
 }
@@ -98,11 +99,12 @@ impl Preprocess {
         if self.0.is_empty() {
             return Ok(sample);
         }
-        let mut wide: Sample<f64> = cast(&sample)?;
+        // By value: a large sample is worked on in place.
+        let mut wide: Sample<f64> = cast(sample)?;
         for step in &self.0 {
-            wide = step.apply(&wide)?;
+            wide = step.apply(wide)?;
         }
-        cast(&wide)
+        cast(wide)
     }
 }
 
@@ -175,8 +177,7 @@ pub fn gray<T: Real>(sample: &Sample<T>) -> Result<Sample<T>> {
 /// over the non-zero s, as in the widespread MATLAB code that the authors' arrays come from. A constant image becomes
 /// zero; there, that code divides rounding errors by `eps`.
 pub fn local_contrast_normalise<T: Real>(sample: &Sample<T>) -> Result<Sample<T>> {
-    let window = gaussian(13, 3.0 * 1.591);
-    per_plane(sample, |plane, width| normalise_plane(plane, width, &window))
+    cast(Step::Lcn.apply(cast(sample.clone())?)?)
 }
 
 /// MATLAB's `edgetaper` with an 11 x 11 Gaussian w of sigma 11/3: J = a I + (1 - a) (w * I), w * I circular.
@@ -190,17 +191,23 @@ pub fn local_contrast_normalise<T: Real>(sample: &Sample<T>) -> Result<Sample<T>
 /// its period (`fft` would first truncate w), which is the same formula continued; an axis of length 1 is absent and
 /// has no edges: a = 1 along it.
 pub fn edge_taper<T: Real>(sample: &Sample<T>) -> Result<Sample<T>> {
-    let window = gaussian(11, 11.0 / 3.0);
-    let [_, height, width] = sample.shape().spatial();
+    cast(Step::Taper.apply(cast(sample.clone())?)?)
+}
+
+/// See [`edge_taper`].
+fn taper_plane(plane: &mut [f64], width: usize) {
+    let (window, height) = (gaussian(11, 11.0 / 3.0), plane.len() / width);
     let (rows, columns) = (taper_weights(height, &window), taper_weights(width, &window));
-    per_plane(sample, |plane, width| {
-        let blurred = local_mean(plane, width, &window, Border::Circular);
-        let (low, high) = extremes(plane);
-        for (i, (value, blurred)) in plane.iter_mut().zip(blurred).enumerate() {
-            let a = rows[i / width] * columns[i % width];
+    let (low, high) = extremes(plane);
+    let mut means = RowMeans::new(height, width, &window, Border::Circular);
+    let mut blurred = vec![0.0; width];
+    for (y, row_weight) in rows.iter().enumerate() {
+        means.row(y, |from| &plane[from * width..][..width], &mut blurred);
+        for ((value, blurred), weight) in plane[y * width..][..width].iter_mut().zip(&blurred).zip(&columns) {
+            let a = row_weight * weight;
             *value = (a * *value + (1.0 - a) * blurred).clamp(low, high);
         }
-    })
+    }
 }
 
 /// 1 - z_n for an axis of `n` pixels: see [`edge_taper`].
@@ -221,7 +228,7 @@ fn taper_weights(n: usize, window: &[f64]) -> Vec<f64> {
 }
 
 /// See [`local_contrast_normalise`].
-fn normalise_plane(plane: &mut [f64], width: usize, window: &[f64]) {
+fn normalise_plane(plane: &mut [f64], width: usize) {
     // The result does not depend on the image's offset and scale. With both removed, a constant image is exactly zero,
     // s^2 loses the fewest digits to cancellation, and squares of large values do not overflow.
     let (low, high) = extremes(plane);
@@ -232,14 +239,21 @@ fn normalise_plane(plane: &mut [f64], width: usize, window: &[f64]) {
     for value in plane.iter_mut() {
         *value = (*value - centre) / scale;
     }
-    let mean = local_mean(plane, width, window, Border::Mirror);
-    let squares: Vec<f64> = plane.iter().map(|v| v * v).collect();
-    let mut deviation = local_mean(&squares, width, window, Border::Mirror);
-    for (s, m) in deviation.iter_mut().zip(&mean) {
-        // Below the rounding error of the two means, the variance is that of a flat neighbourhood: zero.
-        let rounding = 4.0 * window.len() as f64 * f64::EPSILON * *s;
-        let variance = *s - m * m;
-        *s = if variance > rounding { variance.sqrt() } else { 0.0 };
+    let (window, height) = (gaussian(13, 3.0 * 1.591), plane.len() / width);
+    let mut mean = vec![0.0; width];
+    let mut means = RowMeans::new(height, width, &window, Border::Mirror);
+    let mut deviation: Vec<f64> = plane.iter().map(|v| v * v).collect();
+    let mut squares = RowMeans::new(height, width, &window, Border::Mirror);
+    let mut square = vec![0.0; width];
+    for y in 0..height {
+        means.row(y, |from| &plane[from * width..][..width], &mut mean);
+        squares.row(y, |from| &deviation[from * width..][..width], &mut square);
+        for ((s, m), out) in square.iter().zip(&mean).zip(&mut deviation[y * width..][..width]) {
+            // Below the rounding error of the two means, the variance is that of a flat neighbourhood: zero.
+            let rounding = 4.0 * window.len() as f64 * f64::EPSILON * s;
+            let variance = s - m * m;
+            *out = if variance > rounding { variance.sqrt() } else { 0.0 };
+        }
     }
     let floor = lower_median(deviation.clone())
         .filter(|&s| s > 0.0)
@@ -247,8 +261,12 @@ fn normalise_plane(plane: &mut [f64], width: usize, window: &[f64]) {
     let Some(floor) = floor else {
         return plane.fill(0.0);
     };
-    for ((value, m), s) in plane.iter_mut().zip(mean).zip(deviation) {
-        *value = (*value - m) / s.max(floor);
+    let mut means = RowMeans::new(height, width, &window, Border::Mirror);
+    for (y, deviation) in deviation.chunks(width).enumerate() {
+        means.row(y, |from| &plane[from * width..][..width], &mut mean);
+        for ((value, m), s) in plane[y * width..][..width].iter_mut().zip(&mean).zip(deviation) {
+            *value = (*value - m) / s.max(floor);
+        }
     }
     let average = plane.iter().sum::<f64>() / plane.len() as f64;
     for value in plane {
@@ -267,17 +285,18 @@ fn extremes(values: &[f64]) -> (f64, f64) {
     values.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), &v| (low.min(v), high.max(v)))
 }
 
-/// Runs `step(plane, width)` on every (height, width) plane of the sample, in `f64`.
-fn per_plane<T: Real>(sample: &Sample<T>, step: impl Fn(&mut [f64], usize)) -> Result<Sample<T>> {
+/// Runs `step(plane, width)` on every (height, width) plane of the sample.
+fn per_plane(sample: Sample<f64>, step: impl Fn(&mut [f64], usize)) -> Result<Sample<f64>> {
     let shape = sample.shape();
-    let mut wide: Vec<f64> = sample.data().iter().map(|v| v.f64()).collect();
-    for plane in wide.chunks_mut(shape.height * shape.width) {
+    let mut data = sample.into_data();
+    for plane in data.chunks_mut(shape.height * shape.width) {
         step(plane, shape.width);
     }
-    Sample::new(shape, wide.into_iter().map(T::of).collect())
+    Sample::new(shape, data)
 }
 
 /// The same sample in another scalar.
-fn cast<T: Real, U: Real>(sample: &Sample<T>) -> Result<Sample<U>> {
-    Sample::new(sample.shape(), sample.data().iter().map(|v| U::of(v.f64())).collect())
+fn cast<T: Real, U: Real>(sample: Sample<T>) -> Result<Sample<U>> {
+    let shape = sample.shape();
+    Sample::new(shape, sample.into_data().into_iter().map(|v| U::of(v.f64())).collect())
 }

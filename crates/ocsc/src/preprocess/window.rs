@@ -42,27 +42,68 @@ impl Border {
 /// The mean of a (height, width) `plane` around every pixel, weighted by the outer product of `taps` (odd length,
 /// symmetric) with itself: along rows first, then along columns.
 pub(crate) fn local_mean(plane: &[f64], width: usize, taps: &[f64], border: Border) -> Vec<f64> {
-    let height = plane.len() / width;
-    let radius = (taps.len() / 2) as isize;
-    let columns: Vec<usize> = (-radius..width as isize + radius).map(|x| border.index(x, width)).collect();
-    let mut line = vec![0.0; columns.len()];
-    let mut along_rows = vec![0.0; plane.len()];
-    for (sum, row) in along_rows.chunks_mut(width).zip(plane.chunks(width)) {
-        for (value, &x) in line.iter_mut().zip(&columns) {
-            *value = row[x];
-        }
-        for (t, tap) in taps.iter().enumerate() {
-            axpy(sum, *tap, &line[t..t + width]);
+    let mut means = RowMeans::new(plane.len() / width, width, taps, border);
+    let mut out = vec![0.0; plane.len()];
+    for (y, row) in out.chunks_mut(width).enumerate() {
+        means.row(y, |from| &plane[from * width..][..width], row);
+    }
+    out
+}
+
+/// The same, row by row from the first to the last, with memory for as many rows as there are taps. Rows of the plane may
+/// change once the mean of their own row was made.
+pub(crate) struct RowMeans<'a> {
+    height: usize,
+    taps: &'a [f64],
+    border: Border,
+    /// The plane's columns, continued on both sides, and a row of them.
+    columns: Vec<usize>,
+    line: Vec<f64>,
+    /// Means along the row of this number; the first rows of a circle are needed again at its end.
+    recent: Vec<(Option<usize>, Vec<f64>)>,
+    first: Vec<(Option<usize>, Vec<f64>)>,
+}
+
+impl<'a> RowMeans<'a> {
+    pub(crate) fn new(height: usize, width: usize, taps: &'a [f64], border: Border) -> Self {
+        let radius = (taps.len() / 2) as isize;
+        let columns: Vec<usize> = (-radius..width as isize + radius).map(|x| border.index(x, width)).collect();
+        let rows = |n: usize| vec![(None, vec![0.0; width]); n];
+        let again = if matches!(border, Border::Circular) { taps.len() } else { 0 };
+        RowMeans {
+            height,
+            taps,
+            border,
+            line: vec![0.0; columns.len()],
+            columns,
+            recent: rows(taps.len()),
+            first: rows(again.min(height)),
         }
     }
-    let mut mean = vec![0.0; plane.len()];
-    for (y, sum) in mean.chunks_mut(width).enumerate() {
-        for (t, tap) in taps.iter().enumerate() {
-            let from = border.index((y + t) as isize - radius, height);
-            axpy(sum, *tap, &along_rows[from * width..][..width]);
+
+    /// The mean around every pixel of row `y`; `plane` gives a row of the plane by its number.
+    pub(crate) fn row<'p>(&mut self, y: usize, plane: impl Fn(usize) -> &'p [f64], out: &mut [f64]) {
+        out.fill(0.0);
+        let radius = (self.taps.len() / 2) as isize;
+        for (t, tap) in self.taps.iter().enumerate() {
+            let from = self.border.index((y + t) as isize - radius, self.height);
+            let slots = self.recent.len();
+            let (number, along) = match self.first.get_mut(from) {
+                Some(kept) => kept,
+                None => &mut self.recent[from % slots],
+            };
+            if *number != Some(from) {
+                let row = plane(from);
+                self.line.iter_mut().zip(&self.columns).for_each(|(value, x)| *value = row[*x]);
+                along.fill(0.0);
+                for (t, tap) in self.taps.iter().enumerate() {
+                    axpy(along, *tap, &self.line[t..t + out.len()]);
+                }
+                *number = Some(from);
+            }
+            axpy(out, *tap, along);
         }
     }
-    mean
 }
 
 /// y += a x.
