@@ -166,7 +166,7 @@ fn unused_filters_are_left_and_counted() {
 #[test]
 fn the_past_is_forgotten_as_configured() {
     let (d, pairs) = problem::<f64>(3, Shape::image(3, 3), Shape::image(9, 9), Boundary::Zero, 1.0);
-    let mut update = BlockDescent::new(BlockDescentConfig { forgetting: 3.0, sweeps: 1 }, Boundary::Zero);
+    let mut update = BlockDescent::new(BlockDescentConfig { forgetting: 3.0, ..settings(1) }, Boundary::Zero);
     for batch in [&pairs[..1], &pairs[1..]] {
         batch.iter().for_each(|(x, z)| update.absorb(x, z, &d).unwrap());
         update.update(&mut d.clone());
@@ -207,6 +207,23 @@ fn a_restored_update_goes_on_bit_for_bit() {
     assert!(again.restore(&update.state(), &wrong).is_err());
 }
 
+/// At every update of a run long enough for the common weight of the statistics to be multiplied in.
+#[test]
+fn a_restored_update_goes_on_bit_for_bit_at_any_weight() {
+    let config = BlockDescentConfig { forgetting: 4.0, ..settings(1) };
+    let (mut d, pairs) = problem::<f32>(3, Shape::image(3, 4), Shape::image(8, 7), Boundary::Circular, 2.0);
+    let mut update = BlockDescent::new(config.clone(), Boundary::Circular);
+    for (x, z) in pairs.iter().cycle().take(20) {
+        let (mut again, mut other) = (BlockDescent::new(config.clone(), Boundary::Circular), d.clone());
+        again.restore(&update.state(), &d).unwrap();
+        for (update, d) in [(&mut update, &mut d), (&mut again, &mut other)] {
+            update.absorb(x, z, d).unwrap();
+            update.update(d);
+        }
+        assert_eq!((&d, update.statistics()), (&other, again.statistics()));
+    }
+}
+
 #[test]
 fn no_samples_no_update() {
     let mut d = filters::<f32>(3, [1, 3, 3], 1);
@@ -221,5 +238,5 @@ fn no_samples_no_update() {
 fn settings_are_checked() {
     assert!(BlockDescentConfig::default().validate().is_ok());
     assert!(settings(0).validate().is_err());
-    assert!(BlockDescentConfig { forgetting: 0.5, sweeps: 1 }.validate().is_err());
+    assert!(BlockDescentConfig { forgetting: 0.5, ..settings(1) }.validate().is_err());
 }

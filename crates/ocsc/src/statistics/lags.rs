@@ -24,6 +24,10 @@
 //! row of lags is padded with zeros as [`Window`] says. Numbers are kept in T: a lag receives few terms per sample, and
 //! what is subject to long sums within a sample (psi, D z) is summed in f64.
 //!
+//! **Weight.** All of it may be multiplied by a number, which costs nothing: the numbers stay as they are and a common
+//! weight changes, by which what is absorbed afterwards is divided. The weight is multiplied into the numbers when it
+//! leaves [1/64, 64], so that they stay within a few bits of what they stand for.
+//!
 //! **Cost** of a sample: its pairs of atoms closer than m, and m^2 per atom.
 
 use super::Window;
@@ -31,12 +35,17 @@ use crate::config::Boundary;
 use crate::{Atom, Code, Dictionary, Error, Real, Result, Sample, Shape};
 use rayon::prelude::*;
 
+/// How far the weight may be from 1 before it is multiplied in, as a factor.
+const FAR: f64 = 64.0;
+
 /// phi, psi and the constant.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lags<T> {
     n_filters: usize,
     filter: Shape,
     window: Window,
+    /// The numbers below times this are the statistics.
+    weight: f64,
     phi: Vec<T>,
     psi: Vec<T>,
     constant: f64,
@@ -63,7 +72,8 @@ impl<T: Real> Lags<T> {
     pub fn new(n_filters: usize, filter: Shape) -> Self {
         let window = Window::new(filter);
         let phi = vec![T::zero(); triangle(n_filters) * window.len()];
-        Lags { n_filters, filter, window, phi, psi: vec![T::zero(); n_filters * filter.len()], constant: 0.0 }
+        let psi = vec![T::zero(); n_filters * filter.len()];
+        Lags { n_filters, filter, window, weight: 1.0, phi, psi, constant: 0.0 }
     }
 
     /// Bytes that the statistics take.
@@ -84,11 +94,17 @@ impl<T: Real> Lags<T> {
 
     /// phi_kl at the lag (depth, height, width), each shorter than the filter.
     pub fn lag(&self, k: usize, l: usize, lag: [isize; 3]) -> T {
-        if k <= l { self.pair(k, l)[self.window.at(lag)] } else { self.pair(l, k)[self.window.at(lag.map(|t| -t))] }
+        let (k, l, lag) = if k <= l { (k, l, lag) } else { (l, k, lag.map(|t| -t)) };
+        T::of(self.weight * self.pair(k, l)[self.window.at(lag)].f64())
     }
 
     /// psi_k, in the order of a filter.
-    pub fn psi(&self, k: usize) -> &[T] {
+    pub fn psi(&self, k: usize) -> Vec<T> {
+        self.unweighted_psi(k).iter().map(|v| T::of(self.weight * v.f64())).collect()
+    }
+
+    /// psi_k / weight, as [`Lags::pair`] is phi_kl / weight: the minimum over dictionaries does not depend on it.
+    pub(crate) fn unweighted_psi(&self, k: usize) -> &[T] {
         &self.psi[k * self.filter.len()..][..self.filter.len()]
     }
 
@@ -97,19 +113,29 @@ impl<T: Real> Lags<T> {
         &self.window
     }
 
-    /// The window of phi_kl, for k <= l.
+    /// The window of phi_kl / weight, for k <= l.
     pub(crate) fn pair(&self, k: usize, l: usize) -> &[T] {
         &self.phi[(row_start(self.n_filters, k) + l - k) * self.window.len()..][..self.window.len()]
     }
 
-    /// phi, psi and the constant, for checkpoints.
-    pub(crate) fn parts(&self) -> (&[T], &[T], f64) {
-        (&self.phi, &self.psi, self.constant)
+    /// phi and psi, then the constant and the weight, for checkpoints.
+    pub(crate) fn parts(&self) -> ([&[T]; 2], [f64; 2]) {
+        ([&self.phi, &self.psi], [self.constant, self.weight])
     }
 
-    /// The same, to be restored.
-    pub(crate) fn parts_mut(&mut self) -> (&mut [T], &mut [T], &mut f64) {
-        (&mut self.phi, &mut self.psi, &mut self.constant)
+    /// The arrays of the same, to be restored.
+    pub(crate) fn arrays_mut(&mut self) -> [&mut [T]; 2] {
+        [&mut self.phi, &mut self.psi]
+    }
+
+    /// Restores the constant and the weight.
+    pub(crate) fn set_numbers(&mut self, [constant, weight]: [f64; 2]) -> Result<()> {
+        if !(constant.is_finite() && (1.0 / FAR..=FAR).contains(&weight)) {
+            let expected = format!("a finite number, and one from {} to {FAR}", 1.0 / FAR);
+            return Err(Error::invalid("saved constant and weight", expected, format!("{constant}, {weight}")));
+        }
+        (self.constant, self.weight) = (constant, weight);
+        Ok(())
     }
 
     /// That sample, code and dictionary fit; returns how far positions stick out before the sample.
@@ -144,7 +170,8 @@ impl<T: Real> Lags<T> {
         let margin = self.check(sample, code, dictionary, boundary)?;
         let (f, positions) = (self.filter, code.shape());
         let canvas = Canvas::new(sample, code, dictionary, boundary, margin);
-        self.constant += 0.5 * canvas.energy(sample, boundary);
+        let scale = 1.0 / self.weight;
+        self.constant += 0.5 * scale * canvas.energy(sample, boundary);
         let lines = Lines::new(code, boundary == Boundary::Circular);
         let (window, n) = (&self.window, self.n_filters);
         let mut tasks = Vec::with_capacity(n);
@@ -159,18 +186,23 @@ impl<T: Real> Lags<T> {
         }
         // Every filter's sums belong to one task, so threads change nothing.
         tasks.into_par_iter().for_each(|(k, row, psi, atoms)| {
-            atoms.iter().for_each(|a| lines.add_neighbours(a, k, window, row));
-            canvas.add_patches(atoms, positions, f, psi);
+            atoms.iter().for_each(|a| lines.add_neighbours(a, scale, k, window, row));
+            canvas.add_patches(atoms, scale, positions, f, psi);
         });
         Ok(())
     }
 
     /// Multiplies everything absorbed so far.
     pub fn scale(&mut self, weight: f64) {
-        let scale = T::of(weight);
+        self.weight *= weight;
+        if (1.0 / FAR..=FAR).contains(&self.weight) {
+            return;
+        }
+        let scale = T::of(self.weight);
         self.phi.par_chunks_mut(1 << 16).for_each(|part| part.iter_mut().for_each(|v| *v *= scale));
         self.psi.iter_mut().for_each(|v| *v *= scale);
-        self.constant *= weight;
+        self.constant *= self.weight;
+        self.weight = 1.0;
     }
 
     /// Adds what others absorbed.
@@ -179,9 +211,11 @@ impl<T: Real> Lags<T> {
             let expected = format!("{} filters of {}", self.n_filters, self.filter);
             return Err(Error::invalid("lag statistics", expected, format!("{} of {}", other.n_filters, other.filter)));
         }
-        self.phi.iter_mut().zip(&other.phi).for_each(|(a, b)| *a += *b);
-        self.psi.iter_mut().zip(&other.psi).for_each(|(a, b)| *a += *b);
-        self.constant += other.constant;
+        let ratio = other.weight / self.weight;
+        let scale = T::of(ratio);
+        self.phi.iter_mut().zip(&other.phi).for_each(|(a, b)| *a += *b * scale);
+        self.psi.iter_mut().zip(&other.psi).for_each(|(a, b)| *a += *b * scale);
+        self.constant += other.constant * ratio;
         Ok(())
     }
 
@@ -193,11 +227,11 @@ impl<T: Real> Lags<T> {
                 let d = dictionary.filter(k);
                 let quadratic = |l: usize| self.window.quadratic(self.pair(k, l), d, dictionary.filter(l));
                 let others: f64 = (k + 1..self.n_filters).map(quadratic).sum();
-                let linear: f64 = self.psi(k).iter().zip(d).map(|(p, d)| p.f64() * d.f64()).sum();
+                let linear: f64 = self.unweighted_psi(k).iter().zip(d).map(|(p, d)| p.f64() * d.f64()).sum();
                 0.5 * quadratic(k) + others - linear
             })
             .collect();
-        rows.iter().sum::<f64>() + self.constant
+        self.weight * (rows.iter().sum::<f64>() + self.constant)
     }
 }
 
@@ -234,13 +268,13 @@ impl Lines {
         if self.circular { Some(at.rem_euclid(n) as usize) } else { (0..n).contains(&at).then_some(at as usize) }
     }
 
-    /// Adds atom `a` of filter k times its neighbours l >= k to the windows phi_kk, phi_k,k+1, ... in `row`.
-    fn add_neighbours<T: Real>(&self, a: &Atom<T>, k: usize, window: &Window, row: &mut [T]) {
+    /// Adds scale times atom `a` of filter k times its neighbours l >= k to the windows phi_kk, phi_k,k+1, ... in `row`.
+    fn add_neighbours<T: Real>(&self, a: &Atom<T>, scale: f64, k: usize, window: &Window, row: &mut [T]) {
         let [_, height, width] = self.positions;
         let p = a.position as usize;
         let [z, y, x] = [p / (height * width), p / width % height, p % width].map(|v| v as isize);
         let [rz, ry, rx] = window.reach();
-        let (value, width) = (a.value.f64(), width as isize);
+        let (value, width) = (scale * a.value.f64(), width as isize);
         // Copies of a line, shifted by multiples of its length, that reach into the window.
         let copies = if self.circular { -((width - 1 + rx - x) / width)..=(x + rx) / width } else { 0..=0 };
         for tz in -rz..=rz {
@@ -329,8 +363,8 @@ impl Canvas {
         }
     }
 
-    /// psi_k += sum over the filter's atoms of z times the patch there.
-    fn add_patches<T: Real>(&self, atoms: &[Atom<T>], positions: [usize; 3], f: Shape, psi: &mut [T]) {
+    /// psi_k += scale times the sum over the filter's atoms of z times the patch there.
+    fn add_patches<T: Real>(&self, atoms: &[Atom<T>], scale: f64, positions: [usize; 3], f: Shape, psi: &mut [T]) {
         let mut sum = vec![0.0; f.len()];
         for a in atoms {
             let value = a.value.f64();
@@ -339,6 +373,6 @@ impl Canvas {
                 sums.iter_mut().zip(&self.values[start..][..f.width]).for_each(|(s, x)| *s += value * x);
             }
         }
-        psi.iter_mut().zip(sum).for_each(|(p, s)| *p += T::of(s));
+        psi.iter_mut().zip(sum).for_each(|(p, s)| *p += T::of(scale * s));
     }
 }

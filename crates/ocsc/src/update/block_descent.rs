@@ -163,7 +163,7 @@ impl<T: Real> Plan<T> {
                 dispatch(Multiply { geometry: window, phi, taps, out: &mut sums[flipped] });
             }
         });
-        let (width, psi) = (lags.filter_shape().width, lags.psi(k));
+        let (width, psi) = (lags.filter_shape().width, lags.unweighted_psi(k));
         for (i, g) in self.gradient.iter_mut().enumerate() {
             let [forward, flipped] = [false, true].map(|turned| window.out_at(i / width, i % width, turned));
             let sum: f64 = self.sums.iter().map(|[a, b]| a[forward].f64() + b[flipped].f64()).sum();
@@ -255,13 +255,14 @@ impl<T: Real> Update<T> for BlockDescent<T> {
 
     fn state(&self) -> State<'_, T> {
         let Some(plan) = &self.plan else { return State::default() };
-        let (phi, psi, constant) = plan.lags.parts();
+        let ([phi, psi], numbers) = plan.lags.parts();
         // In two halves: scalars are saved as decimal numbers, which whole numbers survive bit for bit.
-        let bits = constant.to_bits();
+        let [constant, weight] = numbers.map(f64::to_bits).map(|bits| [(bits >> 32) as f64, (bits as u32).into()]);
         State::default()
             .with_array("phi", phi)
             .with_array("psi", psi)
-            .with_numbers("constant", &[(bits >> 32) as f64, (bits & 0xffff_ffff) as f64])
+            .with_numbers("constant", &constant)
+            .with_numbers("weight", &weight)
             .with_numbers("updates", &[self.updates as f64, f64::from(u8::from(self.open))])
     }
 
@@ -270,11 +271,11 @@ impl<T: Real> Update<T> for BlockDescent<T> {
             return Ok(());
         }
         let mut plan = Plan::new(dictionary);
-        let (phi, psi, constant) = plan.lags.parts_mut();
+        let [phi, psi] = plan.lags.arrays_mut();
         state.copy_array("phi", phi)?;
         state.copy_array("psi", psi)?;
-        let [high, low] = state.numbers("constant")?.map(|n: f64| n as u64);
-        *constant = f64::from_bits(high << 32 | low);
+        let joined = |[high, low]: [f64; 2]| f64::from_bits((high as u64) << 32 | low as u64);
+        plan.lags.set_numbers([joined(state.numbers("constant")?), joined(state.numbers("weight")?)])?;
         let [updates, open] = state.numbers("updates")?;
         (self.updates, self.open) = (updates as usize, open > 0.0);
         self.plan = Some(plan);
