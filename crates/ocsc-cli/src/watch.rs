@@ -58,6 +58,7 @@ impl<T: Real> Observer<T> for Watch {
         record.gap = Some(step.gap());
         record.nonzeros = Some(step.nonzeros());
         record.dictionary_change = Some(step.dictionary_change);
+        record.stationarity = step.update.stationarity;
         self.write(&record)?;
         let test = self.test.as_ref().map_or(String::new(), |t| format!("  test {:.1}", t.objective));
         self.bar.advance(n, &format!("objective {:.1}  gap {:.2} %{test}", step.objective(), 100.0 * step.gap()));
@@ -105,6 +106,7 @@ fn record<T: Real>(event: Event, run: &Moment<'_, T>) -> Record {
         test_psnr: run.test.map(|t| t.psnr),
         psnr_peak: run.test.map(|t| t.psnr_peak),
         peak_rss_bytes: peak_rss_bytes(),
+        stationarity: None,
     }
 }
 

@@ -110,6 +110,11 @@ impl<T: Real> Lags<T> {
         &self.psi[k * self.filter.len()..][..self.filter.len()]
     }
 
+    /// phi_kk(0) / weight: the energy of filter k's codes.
+    pub(crate) fn energy(&self, k: usize) -> T {
+        self.block(k, k / LANES)[self.window.at([0; 3]) * LANES + k % LANES]
+    }
+
     /// The geometry of a window of lags.
     pub(crate) fn window(&self) -> &Window {
         &self.window
