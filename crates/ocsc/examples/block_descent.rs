@@ -8,7 +8,7 @@ use std::time::Instant;
 
 fn main() -> Result<()> {
     let mut d = Dictionary::<f32>::random(100, Shape::image(11, 11), 2, 1)?;
-    let mut update = BlockDescent::new(BlockDescentConfig::default(), Boundary::Circular);
+    let mut update = BlockDescent::new(BlockDescentConfig::default(), Boundary::Circular, 0);
     let (mut best, mut state) = ([f64::INFINITY; 2], 1_u64);
     let mut next = move || {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

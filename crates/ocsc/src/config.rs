@@ -188,13 +188,15 @@ pub struct BlockDescentConfig {
     pub forgetting: f64,
     /// Sweeps over all filters per update, at most.
     pub sweeps: usize,
+    /// Replaces filters that no code uses by the worst-explained patches of the newest samples.
+    pub reseed: bool,
     /// Ends an update when the norm of D - project(D - gradient / L) is at most this, relative to ||D||.
     pub tol: f64,
 }
 
 impl Default for BlockDescentConfig {
     fn default() -> Self {
-        BlockDescentConfig { forgetting: 2.0, sweeps: 1, tol: 1e-4 }
+        BlockDescentConfig { forgetting: 2.0, sweeps: 1, reseed: true, tol: 1e-4 }
     }
 }
 

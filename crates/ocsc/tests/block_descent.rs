@@ -15,7 +15,7 @@ const BOUNDARIES: [Boundary; 3] = [Boundary::Circular, Boundary::Zero, Boundary:
 type Pair<T> = (Sample<T>, Code<T>);
 
 fn settings(sweeps: usize) -> BlockDescentConfig {
-    BlockDescentConfig { sweeps, forgetting: 1.0, tol: 0.0 }
+    BlockDescentConfig { sweeps, forgetting: 1.0, tol: 0.0, reseed: false }
 }
 
 /// A dictionary and samples with codes.
@@ -40,7 +40,7 @@ fn absorbed<T: Real>(
     d: &Dictionary<T>,
     pairs: &[Pair<T>],
 ) -> BlockDescent<T> {
-    let mut update = BlockDescent::new(config, boundary);
+    let mut update = BlockDescent::new(config, boundary, 0);
     pairs.iter().for_each(|(x, z)| update.absorb(x, z, d).unwrap());
     update
 }
@@ -205,7 +205,7 @@ fn every_sweep_descends() {
 
 fn stays_feasible<T: Real>() {
     let (mut d, pairs) = problem::<T>(5, Shape::image(4, 5), Shape::image(12, 9), Boundary::Zero, 30.0);
-    let mut update = BlockDescent::new(BlockDescentConfig::default(), Boundary::Zero);
+    let mut update = BlockDescent::new(BlockDescentConfig::default(), Boundary::Zero, 0);
     for (x, z) in pairs.iter().cycle().take(12) {
         update.absorb(x, z, &d).unwrap();
         let before = d.clone();
@@ -224,7 +224,7 @@ fn dictionaries_are_feasible_exactly() {
 #[test]
 fn unused_filters_are_left_and_counted() {
     let (mut d, pairs) = problem::<f64>(4, Shape::image(3, 3), Shape::image(9, 9), Boundary::Circular, 1.0);
-    let mut update = BlockDescent::new(settings(2), Boundary::Circular);
+    let mut update = BlockDescent::new(settings(2), Boundary::Circular, 0);
     for (x, z) in &pairs {
         let atoms = z.atoms().iter().copied().filter(|a| a.filter != 2).collect();
         update.absorb(x, &Code::new(4, z.shape(), atoms).unwrap(), &d).unwrap();
@@ -239,7 +239,7 @@ fn unused_filters_are_left_and_counted() {
 #[test]
 fn the_past_is_forgotten_as_configured() {
     let (d, pairs) = problem::<f64>(3, Shape::image(3, 3), Shape::image(9, 9), Boundary::Zero, 1.0);
-    let mut update = BlockDescent::new(BlockDescentConfig { forgetting: 3.0, ..settings(1) }, Boundary::Zero);
+    let mut update = BlockDescent::new(BlockDescentConfig { forgetting: 3.0, ..settings(1) }, Boundary::Zero, 0);
     for batch in [&pairs[..1], &pairs[1..]] {
         batch.iter().for_each(|(x, z)| update.absorb(x, z, &d).unwrap());
         update.update(&mut d.clone());
@@ -266,7 +266,7 @@ fn a_restored_update_goes_on_bit_for_bit() {
     let (mut d, pairs) = problem::<f32>(5, Shape::image(4, 5), Shape::image(12, 9), Boundary::Zero, 2.0);
     let mut update = absorbed(BlockDescentConfig::default(), Boundary::Zero, &d, &pairs);
     update.update(&mut d);
-    let mut again = BlockDescent::new(BlockDescentConfig::default(), Boundary::Zero);
+    let mut again = BlockDescent::new(BlockDescentConfig::default(), Boundary::Zero, 0);
     again.restore(&update.state(), &d).unwrap();
     assert_eq!(again.state(), update.state());
     let mut other = d.clone();
@@ -285,9 +285,9 @@ fn a_restored_update_goes_on_bit_for_bit() {
 fn a_restored_update_goes_on_bit_for_bit_at_any_weight() {
     let config = BlockDescentConfig { forgetting: 4.0, ..settings(1) };
     let (mut d, pairs) = problem::<f32>(3, Shape::image(3, 4), Shape::image(8, 7), Boundary::Circular, 2.0);
-    let mut update = BlockDescent::new(config.clone(), Boundary::Circular);
+    let mut update = BlockDescent::new(config.clone(), Boundary::Circular, 0);
     for (x, z) in pairs.iter().cycle().take(20) {
-        let (mut again, mut other) = (BlockDescent::new(config.clone(), Boundary::Circular), d.clone());
+        let (mut again, mut other) = (BlockDescent::new(config.clone(), Boundary::Circular, 0), d.clone());
         again.restore(&update.state(), &d).unwrap();
         for (update, d) in [(&mut update, &mut d), (&mut again, &mut other)] {
             update.absorb(x, z, d).unwrap();
@@ -301,7 +301,7 @@ fn a_restored_update_goes_on_bit_for_bit_at_any_weight() {
 fn no_samples_no_update() {
     let mut d = filters::<f32>(3, [1, 3, 3], 1);
     let before = d.clone();
-    let mut update = BlockDescent::<f32>::new(BlockDescentConfig::default(), Boundary::Circular);
+    let mut update = BlockDescent::<f32>::new(BlockDescentConfig::default(), Boundary::Circular, 0);
     assert_eq!(update.update(&mut d).iterations, 0);
     assert_eq!(d, before);
     assert!(update.state().is_empty());

@@ -72,6 +72,7 @@ fn run(steps: u64, passes: u64) -> Vec<Record> {
             psnr_peak: None,
             peak_rss_bytes: None,
             stationarity: None,
+            reseeded: None,
         };
         let end_of_pass = step % (steps / passes) == 0;
         if end_of_pass {

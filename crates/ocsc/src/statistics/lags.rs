@@ -220,6 +220,18 @@ impl<T: Real> Lags<T> {
         self.weight = 1.0;
     }
 
+    /// Sets everything that filter k takes part in to zero: statistics of the same codes without its atoms.
+    pub(crate) fn forget(&mut self, k: usize) {
+        let (len, lane) = (self.window.block_len(), k % LANES);
+        for l in 0..k {
+            let start = (blocks_before(self.n_filters, l) + k / LANES - l / LANES) * len;
+            self.phi[start..][..len].iter_mut().skip(lane).step_by(LANES).for_each(|v| *v = T::zero());
+        }
+        let [start, end] = [k, k + 1].map(|k| blocks_before(self.n_filters, k) * len);
+        self.phi[start..end].fill(T::zero());
+        self.psi[k * self.filter.len()..][..self.filter.len()].fill(T::zero());
+    }
+
     /// Adds what others absorbed.
     pub fn merge(&mut self, other: &Self) -> Result<()> {
         if self.n_filters != other.n_filters || self.filter != other.filter {

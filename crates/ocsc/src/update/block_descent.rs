@@ -32,8 +32,11 @@
 //! [`BlockDescentConfig::forgetting`]: in the mean over updates the past then has the weight (1 - 1/t)^e, and e = 1 is
 //! the paper's plain average. All samples of a batch weigh the same.
 //!
+//! **Unused filters** are replaced by the worst-explained patches of the newest samples, see [`reseed`](super::reseed).
+//!
 //! **Cost** K^2 m^4 (per channel, two axes) for a sweep; memory that of the statistics.
 
+use super::reseed::Reseed;
 use super::sweep::Sweep;
 use super::{Update, Updated};
 use crate::checkpoint::State;
@@ -45,6 +48,7 @@ use crate::{Code, Dictionary, Real, Result, Sample};
 pub struct BlockDescent<T: Real> {
     config: BlockDescentConfig,
     boundary: Boundary,
+    seed: u64,
     plan: Option<Plan<T>>,
     /// Updates begun, and whether one has samples but was not made yet.
     updates: usize,
@@ -56,19 +60,20 @@ pub struct BlockDescent<T: Real> {
 struct Plan<T: Real> {
     lags: Lags<T>,
     sweep: Sweep<T>,
+    reseed: Reseed,
 }
 
 impl<T: Real> Plan<T> {
-    fn new(dictionary: &Dictionary<T>) -> Self {
+    fn new(dictionary: &Dictionary<T>, seed: u64) -> Self {
         let lags = Lags::new(dictionary.n_filters(), dictionary.shape());
-        Plan { sweep: Sweep::new(&lags), lags }
+        Plan { sweep: Sweep::new(&lags), reseed: Reseed::new(seed, dictionary.n_filters()), lags }
     }
 }
 
 impl<T: Real> BlockDescent<T> {
-    /// An update without statistics; codes must have been made with the same boundary.
-    pub fn new(config: BlockDescentConfig, boundary: Boundary) -> Self {
-        BlockDescent { config, boundary, plan: None, updates: 0, open: false, unused: 0 }
+    /// An update without statistics; codes must have been made with the same boundary. The seed is for new filters.
+    pub fn new(config: BlockDescentConfig, boundary: Boundary, seed: u64) -> Self {
+        BlockDescent { config, boundary, seed, plan: None, updates: 0, open: false, unused: 0 }
     }
 
     /// The statistics, if there are any yet.
@@ -84,7 +89,7 @@ impl<T: Real> BlockDescent<T> {
 
 impl<T: Real> Update<T> for BlockDescent<T> {
     fn absorb(&mut self, sample: &Sample<T>, code: &Code<T>, dictionary: &Dictionary<T>) -> Result<()> {
-        let plan = self.plan.get_or_insert_with(|| Plan::new(dictionary));
+        let plan = self.plan.get_or_insert_with(|| Plan::new(dictionary, self.seed));
         // Before the past is touched.
         plan.lags.check(sample, code, dictionary, self.boundary)?;
         if !self.open {
@@ -95,6 +100,9 @@ impl<T: Real> Update<T> for BlockDescent<T> {
                 plan.lags.scale((1.0 - 1.0 / self.updates as f64).powf(exponent));
             }
         }
+        if self.config.reseed {
+            plan.reseed.look(self.updates, &plan.lags, sample, code, dictionary, self.boundary)?;
+        }
         plan.lags.absorb(sample, code, dictionary, self.boundary)
     }
 
@@ -102,6 +110,7 @@ impl<T: Real> Update<T> for BlockDescent<T> {
         let mut updated = Updated::default();
         let Some(plan) = &mut self.plan else { return updated };
         self.open = false;
+        updated.reseeded = plan.reseed.replace(self.updates, &mut plan.lags, dictionary);
         plan.sweep.set_bounds(&plan.lags);
         for sweep in 1..=self.config.sweeps {
             let swept = plan.sweep.run(&plan.lags, dictionary);
@@ -121,11 +130,13 @@ impl<T: Real> Update<T> for BlockDescent<T> {
         let ([phi, psi], numbers) = plan.lags.parts();
         // In two halves: scalars are saved as decimal numbers, which whole numbers survive bit for bit.
         let [constant, weight] = numbers.map(f64::to_bits).map(|bits| [(bits >> 32) as f64, (bits as u32).into()]);
+        let seeded: Vec<f64> = plan.reseed.seeded().iter().map(|t| *t as f64).collect();
         State::default()
             .with_array("phi", phi)
             .with_array("psi", psi)
             .with_numbers("constant", &constant)
             .with_numbers("weight", &weight)
+            .with_numbers("seeded", &seeded)
             .with_numbers("updates", &[self.updates as f64, f64::from(u8::from(self.open))])
     }
 
@@ -133,12 +144,13 @@ impl<T: Real> Update<T> for BlockDescent<T> {
         if state.is_empty() {
             return Ok(());
         }
-        let mut plan = Plan::new(dictionary);
+        let mut plan = Plan::new(dictionary, self.seed);
         let [phi, psi] = plan.lags.arrays_mut();
         state.copy_array("phi", phi)?;
         state.copy_array("psi", psi)?;
         let joined = |[high, low]: [f64; 2]| f64::from_bits((high as u64) << 32 | low as u64);
         plan.lags.set_numbers([joined(state.numbers("constant")?), joined(state.numbers("weight")?)])?;
+        state.copy_counts("seeded", plan.reseed.seeded_mut())?;
         let [updates, open] = state.numbers("updates")?;
         (self.updates, self.open) = (updates as usize, open > 0.0);
         self.plan = Some(plan);

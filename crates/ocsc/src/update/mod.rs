@@ -10,6 +10,7 @@
 
 mod block_descent;
 mod ocsc;
+mod reseed;
 mod sweep;
 
 pub use block_descent::BlockDescent;
@@ -45,4 +46,6 @@ pub struct Updated {
     /// Of a descent: the norm of D - project(D - gradient / L) in the last sweep, relative to the dictionary's norm; zero
     /// at stationary points only.
     pub stationarity: Option<f64>,
+    /// Filters that no code used and that were replaced by patches of the newest samples.
+    pub reseeded: usize,
 }
