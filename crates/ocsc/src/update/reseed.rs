@@ -125,8 +125,8 @@ fn worst_patches(residual: &[f64], shape: Shape, filter: Shape, circular: bool, 
         map.iter_mut().zip(plane).for_each(|(m, r)| *m += r * r);
     }
     let mut positions = axes;
-    for axis in 0..3 {
-        map = window_sums(&map, &mut positions, axis, sizes[axis], circular);
+    for (axis, size) in sizes.into_iter().enumerate() {
+        map = window_sums(&map, &mut positions, axis, size, circular);
     }
     let mut patches = Vec::new();
     while patches.len() < count {
