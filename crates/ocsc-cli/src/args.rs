@@ -112,7 +112,7 @@ pub(crate) struct Learn {
     #[arg(long, required_unless_present = "resume", value_name = "MODEL")]
     pub(crate) out: Option<PathBuf>,
     /// Go on from a checkpoint, with its settings; --passes may raise the number of passes
-    #[arg(long, value_name = "MODEL", conflicts_with_all = ["method", "filters", "size", "beta", "beta_ratio", "batch", "tol", "boundary", "init", "seed", "dtype", "preprocess", "Tuning"])]
+    #[arg(long, value_name = "MODEL", conflicts_with_all = ["method", "filters", "size", "beta", "beta_ratio", "batch", "tol", "boundary", "init", "seed", "dtype", "preprocess", "nonnegative", "forgetting", "sweeps", "sweep_tol", "no_reseed", "Tuning"])]
     pub(crate) resume: Option<PathBuf>,
     /// Passes over the data [default: 1]; 0 writes a model of the initial dictionary
     #[arg(long, value_name = "N")]
@@ -185,9 +185,15 @@ pub(crate) struct ModelArgs {
     /// The past weighs (1 - 1/t)^this at update t (method ocsc); 1 is plain averaging
     #[arg(long, default_value_t = BlockDescentConfig::default().forgetting, value_parser = forgetting, value_name = "EXPONENT")]
     pub(crate) forgetting: f64,
-    /// Sweeps of block descent per update (method ocsc)
+    /// Sweeps of block descent per update, at most (method ocsc)
     #[arg(long, default_value_t = BlockDescentConfig::default().sweeps, value_parser = at_least_one, value_name = "N")]
     pub(crate) sweeps: usize,
+    /// End the sweeps of an update when the relative norm of the projected gradient is at most this (method ocsc)
+    #[arg(long, default_value_t = BlockDescentConfig::default().tol, value_parser = positive, value_name = "TOL")]
+    pub(crate) sweep_tol: f64,
+    /// Leave filters that no code uses as they are, instead of trying the worst-explained patches (method ocsc)
+    #[arg(long)]
+    pub(crate) no_reseed: bool,
     /// auto (gray,lcn,taper for image files, none for arrays), none, or steps of gray,lcn,taper
     #[arg(long, default_value = "auto")]
     pub(crate) preprocess: String,
@@ -266,7 +272,12 @@ impl ModelArgs {
                 max_iters: tuning.max_iters,
             },
             active_set: ActiveSetConfig { nonnegative: self.nonnegative, ..ActiveSetConfig::default() },
-            block_descent: BlockDescentConfig { forgetting: self.forgetting, sweeps: self.sweeps },
+            block_descent: BlockDescentConfig {
+                forgetting: self.forgetting,
+                sweeps: self.sweeps,
+                tol: self.sweep_tol,
+                reseed: !self.no_reseed,
+            },
             update: UpdateConfig {
                 rho: tuning.update_rho,
                 max_iters: tuning.update_iters,

@@ -57,7 +57,7 @@ fn learn<T: Real>(args: &Learn, source: &Source, test: Option<&Source>, console:
     console::catch_interrupts()?;
     let test = test.as_ref().map(|test| test as &dyn Samples<T>);
     let trained = train(&mut learner, &samples, test, &schedule, progress, &mut watch);
-    let last = watch.last;
+    let (last, reseeded) = (watch.last, watch.reseeded);
     drop(watch);
     let outcome = match trained {
         Ok(outcome) => outcome,
@@ -67,7 +67,7 @@ fn learn<T: Real>(args: &Learn, source: &Source, test: Option<&Source>, console:
     let unfinished = matches!(outcome.ended, Ended::Stopped | Ended::TimeLimit);
     let keep_state = unfinished || args.checkpoint_every.is_some();
     checkpoint::save(out, &learner, keep_state.then_some(&outcome.progress))?;
-    report(args, &learner, &outcome, out, console)?;
+    report(args, &learner, &outcome, reseeded, out, console)?;
     if unfinished {
         console.say(format!("to go on: ocsc learn {} --resume {}", quoted(&args.data.data), out.display()));
     }
@@ -260,7 +260,14 @@ fn available_memory() -> Option<usize> {
     Some(1024 * line.trim().strip_suffix("kB")?.trim().parse::<usize>().ok()?)
 }
 
-fn report<T: Real>(args: &Learn, learner: &Online<T>, outcome: &Outcome, out: &Path, console: &Console) -> Result<()> {
+fn report<T: Real>(
+    args: &Learn,
+    learner: &Online<T>,
+    outcome: &Outcome,
+    reseeded: usize,
+    out: &Path,
+    console: &Console,
+) -> Result<()> {
     let (progress, config) = (&outcome.progress, learner.config());
     let ended = match outcome.ended {
         Ended::Finished => "all passes made",
@@ -272,7 +279,7 @@ fn report<T: Real>(args: &Learn, learner: &Online<T>, outcome: &Outcome, out: &P
         let result = serde_json::json!({
             "model": out, "ended": ended, "samples": progress.samples, "steps": progress.step, "passes": progress.pass,
             "seconds": progress.seconds, "cpu_seconds": progress.cpu_seconds, "beta": config.beta, "test": outcome.test,
-            "peak_rss_bytes": crate::record::peak_rss_bytes(),
+            "peak_rss_bytes": crate::record::peak_rss_bytes(), "reseeded": reseeded,
         });
         return console.result(result.to_string());
     }
@@ -288,6 +295,9 @@ fn report<T: Real>(args: &Learn, learner: &Online<T>, outcome: &Outcome, out: &P
             format!("{:.2} s ({:.2} s of processors)", progress.seconds, progress.cpu_seconds),
         ),
     ];
+    if reseeded > 0 {
+        rows.push(("unused filters".to_owned(), format!("{reseeded} replaced by the worst-explained patches")));
+    }
     if let Some(test) = &outcome.test {
         rows.extend(crate::evaluate::rows(test));
     }

@@ -56,6 +56,11 @@ pub(crate) struct Record {
     pub(crate) psnr_peak: Option<f64>,
     /// The most memory the process has held.
     pub(crate) peak_rss_bytes: Option<u64>,
+    /// How far the update's last sweep found the dictionary from a stationary point (method `ocsc`): the norm of the
+    /// projected gradient step, relative to the dictionary's.
+    pub(crate) stationarity: Option<f64>,
+    /// Filters that were unused and replaced (method `ocsc`), in the step or the pass.
+    pub(crate) reseeded: Option<u64>,
 }
 
 /// Reads a log. A last line without its newline, as a killed run leaves it, is ignored if it does not parse; any other
@@ -180,6 +185,8 @@ mod tests {
             test_psnr: None,
             psnr_peak: None,
             peak_rss_bytes: Some(1 << 33),
+            stationarity: Some(0.1),
+            reseeded: Some(0),
         }
     }
 
@@ -195,7 +202,7 @@ mod tests {
         let text: String = records.iter().map(|r| serde_json::to_string(r).unwrap() + "\n").collect();
         assert_eq!(read_records(file(&text).path()).unwrap(), records);
         let keys = "event pass step samples seconds cpu_seconds objective gap nonzeros dictionary_change \
-                    test_objective test_psnr psnr_peak peak_rss_bytes";
+                    test_objective test_psnr psnr_peak peak_rss_bytes stationarity reseeded";
         let line = text.lines().next().unwrap();
         let places: Vec<_> = keys.split_whitespace().map(|k| line.find(&format!("\"{k}\":")).unwrap()).collect();
         assert!(places.is_sorted() && line.starts_with("{\"event\":\"step\"") && line.contains("\"test_psnr\":null"));

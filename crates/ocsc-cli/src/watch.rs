@@ -23,6 +23,8 @@ pub(crate) struct Watch {
     pub(crate) test: Option<Evaluation>,
     /// Where the run was after its last step.
     pub(crate) last: Option<Progress>,
+    /// Filters replaced so far.
+    pub(crate) reseeded: usize,
 }
 
 /// Means over the current pass, for the `pass` line of the log.
@@ -32,11 +34,12 @@ pub(crate) struct PassSums {
     nonzeros: f64,
     gap: f64,
     samples: usize,
+    reseeded: usize,
 }
 
 impl Watch {
     pub(crate) fn new(bar: Bar, log: Option<Log>, checkpoints: Option<(PathBuf, usize)>) -> Self {
-        Watch { bar, log, checkpoints, pass: PassSums::default(), test: None, last: None }
+        Watch { bar, log, checkpoints, pass: PassSums::default(), test: None, last: None, reseeded: 0 }
     }
 
     fn write(&mut self, record: &Record) -> Result<()> {
@@ -52,12 +55,16 @@ impl<T: Real> Observer<T> for Watch {
         self.pass.nonzeros += step.nonzeros() * n as f64;
         self.pass.gap = self.pass.gap.max(step.gap());
         self.pass.samples += n;
+        self.pass.reseeded += step.update.reseeded;
+        self.reseeded += step.update.reseeded;
         self.test = run.test.cloned().or(self.test.take());
         let mut record = record(Event::Step, run);
         record.objective = Some(step.objective());
         record.gap = Some(step.gap());
         record.nonzeros = Some(step.nonzeros());
         record.dictionary_change = Some(step.dictionary_change);
+        record.stationarity = step.update.stationarity;
+        record.reseeded = Some(step.update.reseeded as u64);
         self.write(&record)?;
         let test = self.test.as_ref().map_or(String::new(), |t| format!("  test {:.1}", t.objective));
         self.bar.advance(n, &format!("objective {:.1}  gap {:.2} %{test}", step.objective(), 100.0 * step.gap()));
@@ -78,6 +85,7 @@ impl<T: Real> Observer<T> for Watch {
             record.objective = Some(sums.objective / sums.samples as f64);
             record.nonzeros = Some(sums.nonzeros / sums.samples as f64);
             record.gap = Some(sums.gap);
+            record.reseeded = Some(sums.reseeded as u64);
         }
         self.write(&record)?;
         Ok(if interrupted() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
@@ -105,6 +113,8 @@ fn record<T: Real>(event: Event, run: &Moment<'_, T>) -> Record {
         test_psnr: run.test.map(|t| t.psnr),
         psnr_peak: run.test.map(|t| t.psnr_peak),
         peak_rss_bytes: peak_rss_bytes(),
+        stationarity: None,
+        reseeded: None,
     }
 }
 

@@ -62,6 +62,17 @@ impl<'a, T: Real> State<'a, T> {
         if numbers.iter().all(|n| n.is_finite() && *n >= 0.0) { Ok(numbers) } else { Err(wrong()) }
     }
 
+    /// Copies exactly as many whole numbers as the target holds.
+    pub(crate) fn copy_counts(&self, name: &str, target: &mut [usize]) -> Result<()> {
+        let found = self.numbers.get(name).map_or(&[][..], |n| n);
+        if found.len() != target.len() || found.iter().any(|n| !(n.is_finite() && *n >= 0.0)) {
+            let expected = format!("{} finite numbers from 0 up", target.len());
+            return Err(Error::invalid(format!("saved `{name}`"), expected, format!("{found:?}")));
+        }
+        target.iter_mut().zip(found).for_each(|(t, n)| *t = *n as usize);
+        Ok(())
+    }
+
     /// That an array is there with exactly this length.
     pub(crate) fn check_len(&self, name: &str, len: usize) -> Result<()> {
         match self.arrays.get(name) {

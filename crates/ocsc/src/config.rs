@@ -188,13 +188,17 @@ impl UpdateConfig {
 pub struct BlockDescentConfig {
     /// The past has the weight (1 - 1/t)^forgetting at update t; 1 is the paper's plain average.
     pub forgetting: f64,
-    /// Sweeps over all filters per update.
+    /// Sweeps over all filters per update, at most.
     pub sweeps: usize,
+    /// Replaces filters that no code uses by the worst-explained patches of the newest samples.
+    pub reseed: bool,
+    /// Ends an update when the norm of D - project(D - gradient / L) is at most this, relative to ||D||.
+    pub tol: f64,
 }
 
 impl Default for BlockDescentConfig {
     fn default() -> Self {
-        BlockDescentConfig { forgetting: 2.0, sweeps: 1 }
+        BlockDescentConfig { forgetting: 2.0, sweeps: 1, reseed: true, tol: 1e-4 }
     }
 }
 
@@ -203,6 +207,9 @@ impl BlockDescentConfig {
     pub fn validate(&self) -> Result<()> {
         if !(self.forgetting.is_finite() && self.forgetting >= 1.0) {
             return Err(Error::invalid("forgetting", "a finite number from 1 up", self.forgetting));
+        }
+        if !(self.tol.is_finite() && self.tol >= 0.0) {
+            return Err(Error::invalid("the sweeps' tol", "a finite number from 0 up", self.tol));
         }
         at_least_one("the update's sweeps", self.sweeps)
     }

@@ -62,7 +62,7 @@ impl<T: Real> Online<T> {
         config.validate()?;
         let coder = learning_coder(&config, &dictionary)?;
         let update: Box<dyn Update<T>> = match config.method {
-            Method::Ocsc => Box::new(BlockDescent::new(config.block_descent.clone(), config.boundary)),
+            Method::Ocsc => Box::new(BlockDescent::new(config.block_descent.clone(), config.boundary, config.seed)),
             Method::OcscPaper => Box::new(Ocsc::new(config.update.clone())),
         };
         Ok(Online { config, dictionary, coder, update, step: 0 })

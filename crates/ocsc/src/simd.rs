@@ -7,6 +7,8 @@
 pub(crate) trait Kernel {
     /// What the loop returns.
     type Output;
+    /// Whether to use the widest registers; kernels made for 256 bits say no.
+    const WIDEST: bool = true;
     /// The loop; `FMA` says that fused multiply-add is one instruction (see [`crate::Real::fused`]).
     fn run<const FMA: bool>(self) -> Self::Output;
 }
@@ -16,7 +18,7 @@ pub(crate) trait Kernel {
 pub(crate) fn dispatch<K: Kernel>(kernel: K) -> K::Output {
     #[cfg(target_arch = "x86_64")]
     {
-        if is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vl") {
+        if K::WIDEST && is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vl") {
             // SAFETY: the features that `avx512` enables were detected on this machine.
             return unsafe { avx512(kernel) };
         }

@@ -108,6 +108,33 @@ fn merging_adds_and_scaling_scales() {
     assert!(sum.merge(&Lags::new(4, filter)).is_err());
 }
 
+/// The common weight leaves no trace, also across the bounds where it is multiplied in, and in merged statistics.
+#[test]
+fn scaling_before_every_sample_is_the_weighted_sum() {
+    let (sample, filter) = (Shape::image(9, 10), Shape::image(4, 3));
+    let d = Dictionary::random(3, filter, 2, 1).unwrap();
+    for scale in [0.7, 0.01, 3.0, 1e-30, 1e20, 0.0] {
+        let (mut lags, mut expected) = (Lags::new(3, filter), 0.0);
+        for i in 0..12 {
+            let (x, z) = pair(sample, &d, Boundary::Circular, 0.1, i);
+            lags.scale(scale);
+            lags.absorb(&x, &z, &d, Boundary::Circular).unwrap();
+            expected = scale * expected + direct(&x, &z, &d, Boundary::Circular);
+            assert!(relative(lags.objective(&d), expected) < 1e-12, "{scale} {i}");
+        }
+        let (x, z) = pair(sample, &d, Boundary::Circular, 0.1, 99);
+        let (mut both, mut other) = (lags.clone(), Lags::new(3, filter));
+        both.absorb(&x, &z, &d, Boundary::Circular).unwrap();
+        other.absorb(&x, &z, &d, Boundary::Circular).unwrap();
+        lags.merge(&other).unwrap();
+        let scale = both.lag(0, 0, [0; 3]);
+        for (k, l) in [(0, 0), (0, 2), (1, 0)] {
+            assert!((lags.lag(k, l, [0, 1, -2]) - both.lag(k, l, [0, 1, -2])).abs() < 1e-12 * scale);
+            assert!(distance(&lags.psi(k), &both.psi(k)) < 1e-12);
+        }
+    }
+}
+
 #[test]
 fn other_shapes_are_refused() {
     let d = Dictionary::<f64>::random(3, Shape::image(4, 3), 2, 1).unwrap();

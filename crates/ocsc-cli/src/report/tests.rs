@@ -71,6 +71,8 @@ fn run(steps: u64, passes: u64) -> Vec<Record> {
             test_psnr: None,
             psnr_peak: None,
             peak_rss_bytes: None,
+            stationarity: None,
+            reseeded: None,
         };
         let end_of_pass = step % (steps / passes) == 0;
         if end_of_pass {

@@ -20,16 +20,23 @@
 //! observed; it is filled with D z for the dictionary of that moment. At this dictionary the objective above then is the
 //! one of the sample alone, and at any other one it lies above it, so what lowers it lowers both.
 //!
-//! **Storage.** Since phi_lk(-tau) = phi_kl(tau), only k <= l, the whole window of lags each: K (K + 1) / 2 windows. A
-//! row of lags is padded with zeros as [`Window`] says. Numbers are kept in T: a lag receives few terms per sample, and
-//! what is subject to long sums within a sample (psi, D z) is summed in f64.
+//! **Storage.** Since phi_lk(-tau) = phi_kl(tau), only k <= l, the whole window of lags each: about K (K + 1) / 2 windows,
+//! in blocks of LANES filters l as [`Window`] says. The first block of row k holds zeros for l < k. Numbers are kept in T:
+//! a lag receives few terms per sample, and what is subject to long sums within a sample (psi, D z) is summed in f64.
+//!
+//! **Weight.** All of it may be multiplied by a number, which costs nothing: the numbers stay as they are and a common
+//! weight changes, by which what is absorbed afterwards is divided. The weight is multiplied into the numbers when it
+//! leaves [1/64, 64], so that they stay within a few bits of what they stand for.
 //!
 //! **Cost** of a sample: its pairs of atoms closer than m, and m^2 per atom.
 
-use super::Window;
+use super::{LANES, Window};
 use crate::config::Boundary;
 use crate::{Atom, Code, Dictionary, Error, Real, Result, Sample, Shape};
 use rayon::prelude::*;
+
+/// How far the weight may be from 1 before it is multiplied in, as a factor.
+const FAR: f64 = 64.0;
 
 /// phi, psi and the constant.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,6 +44,8 @@ pub struct Lags<T> {
     n_filters: usize,
     filter: Shape,
     window: Window,
+    /// The numbers below times this are the statistics.
+    weight: f64,
     phi: Vec<T>,
     psi: Vec<T>,
     constant: f64,
@@ -46,6 +55,8 @@ pub struct Lags<T> {
 struct Near {
     x: isize,
     filter: usize,
+    /// Where the filter's window starts in a row of blocks that begins with the first one.
+    start: usize,
     value: f64,
 }
 
@@ -62,13 +73,14 @@ impl<T: Real> Lags<T> {
     /// Statistics of nothing, for so many filters of one shape.
     pub fn new(n_filters: usize, filter: Shape) -> Self {
         let window = Window::new(filter);
-        let phi = vec![T::zero(); triangle(n_filters) * window.len()];
-        Lags { n_filters, filter, window, phi, psi: vec![T::zero(); n_filters * filter.len()], constant: 0.0 }
+        let phi = vec![T::zero(); blocks_before(n_filters, n_filters).saturating_mul(window.block_len())];
+        let psi = vec![T::zero(); n_filters * filter.len()];
+        Lags { n_filters, filter, window, weight: 1.0, phi, psi, constant: 0.0 }
     }
 
     /// Bytes that the statistics take.
     pub fn bytes(n_filters: usize, filter: Shape) -> usize {
-        let phi = triangle(n_filters).saturating_mul(Window::new(filter).len());
+        let phi = blocks_before(n_filters, n_filters).saturating_mul(Window::new(filter).block_len());
         phi.saturating_add(n_filters.saturating_mul(filter.len())).saturating_mul(size_of::<T>())
     }
 
@@ -84,12 +96,23 @@ impl<T: Real> Lags<T> {
 
     /// phi_kl at the lag (depth, height, width), each shorter than the filter.
     pub fn lag(&self, k: usize, l: usize, lag: [isize; 3]) -> T {
-        if k <= l { self.pair(k, l)[self.window.at(lag)] } else { self.pair(l, k)[self.window.at(lag.map(|t| -t))] }
+        let (k, l, lag) = if k <= l { (k, l, lag) } else { (l, k, lag.map(|t| -t)) };
+        T::of(self.weight * self.block(k, l / LANES)[self.window.at(lag) * LANES + l % LANES].f64())
     }
 
     /// psi_k, in the order of a filter.
-    pub fn psi(&self, k: usize) -> &[T] {
+    pub fn psi(&self, k: usize) -> Vec<T> {
+        self.unweighted_psi(k).iter().map(|v| T::of(self.weight * v.f64())).collect()
+    }
+
+    /// psi_k / weight, as [`Lags::block`] is phi_kl / weight: the minimum over dictionaries does not depend on it.
+    pub(crate) fn unweighted_psi(&self, k: usize) -> &[T] {
         &self.psi[k * self.filter.len()..][..self.filter.len()]
+    }
+
+    /// phi_kk(0) / weight: the energy of filter k's codes.
+    pub(crate) fn energy(&self, k: usize) -> T {
+        self.block(k, k / LANES)[self.window.at([0; 3]) * LANES + k % LANES]
     }
 
     /// The geometry of a window of lags.
@@ -97,19 +120,35 @@ impl<T: Real> Lags<T> {
         &self.window
     }
 
-    /// The window of phi_kl, for k <= l.
-    pub(crate) fn pair(&self, k: usize, l: usize) -> &[T] {
-        &self.phi[(row_start(self.n_filters, k) + l - k) * self.window.len()..][..self.window.len()]
+    /// phi_kl / weight for the LANES filters l of a block, not before that of k; zero for l < k.
+    pub(crate) fn block(&self, k: usize, block: usize) -> &[T] {
+        let len = self.window.block_len();
+        &self.phi[(blocks_before(self.n_filters, k) + block - k / LANES) * len..][..len]
     }
 
-    /// phi, psi and the constant, for checkpoints.
-    pub(crate) fn parts(&self) -> (&[T], &[T], f64) {
-        (&self.phi, &self.psi, self.constant)
+    /// The window of phi_kl / weight, for k <= l, with lags as [`Window::at`] counts them.
+    pub(crate) fn pair(&self, k: usize, l: usize) -> impl Iterator<Item = T> {
+        self.block(k, l / LANES)[l % LANES..].iter().step_by(LANES).copied()
     }
 
-    /// The same, to be restored.
-    pub(crate) fn parts_mut(&mut self) -> (&mut [T], &mut [T], &mut f64) {
-        (&mut self.phi, &mut self.psi, &mut self.constant)
+    /// phi and psi, then the constant and the weight, for checkpoints.
+    pub(crate) fn parts(&self) -> ([&[T]; 2], [f64; 2]) {
+        ([&self.phi, &self.psi], [self.constant, self.weight])
+    }
+
+    /// The arrays of the same, to be restored.
+    pub(crate) fn arrays_mut(&mut self) -> [&mut [T]; 2] {
+        [&mut self.phi, &mut self.psi]
+    }
+
+    /// Restores the constant and the weight.
+    pub(crate) fn set_numbers(&mut self, [constant, weight]: [f64; 2]) -> Result<()> {
+        if !(constant.is_finite() && (1.0 / FAR..=FAR).contains(&weight)) {
+            let expected = format!("a finite number, and one from {} to {FAR}", 1.0 / FAR);
+            return Err(Error::invalid("saved constant and weight", expected, format!("{constant}, {weight}")));
+        }
+        (self.constant, self.weight) = (constant, weight);
+        Ok(())
     }
 
     /// That sample, code and dictionary fit; returns how far positions stick out before the sample.
@@ -144,13 +183,14 @@ impl<T: Real> Lags<T> {
         let margin = self.check(sample, code, dictionary, boundary)?;
         let (f, positions) = (self.filter, code.shape());
         let canvas = Canvas::new(sample, code, dictionary, boundary, margin);
-        self.constant += 0.5 * canvas.energy(sample, boundary);
-        let lines = Lines::new(code, boundary == Boundary::Circular);
+        let scale = 1.0 / self.weight;
+        self.constant += 0.5 * scale * canvas.energy(sample, boundary);
+        let lines = Lines::new(code, boundary == Boundary::Circular, &self.window);
         let (window, n) = (&self.window, self.n_filters);
         let mut tasks = Vec::with_capacity(n);
         let (mut phi, mut atoms) = (&mut self.phi[..], code.atoms());
         for (k, psi) in self.psi.chunks_exact_mut(f.len()).enumerate() {
-            let (row, rest) = phi.split_at_mut((n - k) * window.len());
+            let (row, rest) = phi.split_at_mut((n.div_ceil(LANES) - k / LANES) * window.block_len());
             let (mine, others) = atoms.split_at(atoms.partition_point(|a| a.filter as usize <= k));
             (phi, atoms) = (rest, others);
             if !mine.is_empty() {
@@ -158,19 +198,38 @@ impl<T: Real> Lags<T> {
             }
         }
         // Every filter's sums belong to one task, so threads change nothing.
-        tasks.into_par_iter().for_each(|(k, row, psi, atoms)| {
-            atoms.iter().for_each(|a| lines.add_neighbours(a, k, window, row));
-            canvas.add_patches(atoms, positions, f, psi);
+        tasks.into_par_iter().for_each_init(Vec::new, |products, (k, row, psi, atoms)| {
+            atoms.iter().for_each(|a| lines.neighbours(a, scale, k, window, products));
+            // Apart from the search: most additions wait for memory, and so many wait at once.
+            products.drain(..).for_each(|(at, product)| row[at] += product);
+            canvas.add_patches(atoms, scale, positions, f, psi);
         });
         Ok(())
     }
 
     /// Multiplies everything absorbed so far.
     pub fn scale(&mut self, weight: f64) {
-        let scale = T::of(weight);
+        self.weight *= weight;
+        if (1.0 / FAR..=FAR).contains(&self.weight) {
+            return;
+        }
+        let scale = T::of(self.weight);
         self.phi.par_chunks_mut(1 << 16).for_each(|part| part.iter_mut().for_each(|v| *v *= scale));
         self.psi.iter_mut().for_each(|v| *v *= scale);
-        self.constant *= weight;
+        self.constant *= self.weight;
+        self.weight = 1.0;
+    }
+
+    /// Sets everything that filter k takes part in to zero: statistics of the same codes without its atoms.
+    pub(crate) fn forget(&mut self, k: usize) {
+        let (len, lane) = (self.window.block_len(), k % LANES);
+        for l in 0..k {
+            let start = (blocks_before(self.n_filters, l) + k / LANES - l / LANES) * len;
+            self.phi[start..][..len].iter_mut().skip(lane).step_by(LANES).for_each(|v| *v = T::zero());
+        }
+        let [start, end] = [k, k + 1].map(|k| blocks_before(self.n_filters, k) * len);
+        self.phi[start..end].fill(T::zero());
+        self.psi[k * self.filter.len()..][..self.filter.len()].fill(T::zero());
     }
 
     /// Adds what others absorbed.
@@ -179,9 +238,11 @@ impl<T: Real> Lags<T> {
             let expected = format!("{} filters of {}", self.n_filters, self.filter);
             return Err(Error::invalid("lag statistics", expected, format!("{} of {}", other.n_filters, other.filter)));
         }
-        self.phi.iter_mut().zip(&other.phi).for_each(|(a, b)| *a += *b);
-        self.psi.iter_mut().zip(&other.psi).for_each(|(a, b)| *a += *b);
-        self.constant += other.constant;
+        let ratio = other.weight / self.weight;
+        let scale = T::of(ratio);
+        self.phi.iter_mut().zip(&other.phi).for_each(|(a, b)| *a += *b * scale);
+        self.psi.iter_mut().zip(&other.psi).for_each(|(a, b)| *a += *b * scale);
+        self.constant += other.constant * ratio;
         Ok(())
     }
 
@@ -191,28 +252,30 @@ impl<T: Real> Lags<T> {
             .into_par_iter()
             .map(|k| {
                 let d = dictionary.filter(k);
-                let quadratic = |l: usize| self.window.quadratic(self.pair(k, l), d, dictionary.filter(l));
-                let others: f64 = (k + 1..self.n_filters).map(quadratic).sum();
-                let linear: f64 = self.psi(k).iter().zip(d).map(|(p, d)| p.f64() * d.f64()).sum();
+                let mut window = Vec::with_capacity(self.window.lags());
+                let mut quadratic = |l: usize| {
+                    window.clear();
+                    window.extend(self.pair(k, l));
+                    self.window.quadratic(&window, d, dictionary.filter(l))
+                };
+                let others: f64 = (k + 1..self.n_filters).map(&mut quadratic).sum();
+                let linear: f64 = self.unweighted_psi(k).iter().zip(d).map(|(p, d)| p.f64() * d.f64()).sum();
                 0.5 * quadratic(k) + others - linear
             })
             .collect();
-        rows.iter().sum::<f64>() + self.constant
+        self.weight * (rows.iter().sum::<f64>() + self.constant)
     }
 }
 
-/// Pairs k <= l.
-fn triangle(n: usize) -> usize {
-    n.saturating_mul(n.saturating_add(1)) / 2
-}
-
-/// Pairs before (k, k).
-fn row_start(n: usize, k: usize) -> usize {
-    k * (2 * n + 1 - k) / 2
+/// Blocks in the rows before k, of n: a row begins with the block of its own filter.
+fn blocks_before(n: usize, k: usize) -> usize {
+    let (blocks, rows, rest) = (n.div_ceil(LANES), k / LANES, k % LANES);
+    let whole = LANES.saturating_mul(rows).saturating_mul(2 * blocks + 1 - rows) / 2;
+    whole.saturating_add(rest * (blocks - rows))
 }
 
 impl Lines {
-    fn new<T: Real>(code: &Code<T>, circular: bool) -> Self {
+    fn new<T: Real>(code: &Code<T>, circular: bool, window: &Window) -> Self {
         let positions = code.shape();
         let mut atoms: Vec<&Atom<T>> = code.atoms().iter().collect();
         atoms.sort_by_key(|a| (a.position, a.filter));
@@ -223,6 +286,7 @@ impl Lines {
         let near = |a: &Atom<T>| Near {
             x: (a.position as usize % positions[2]) as isize,
             filter: a.filter as usize,
+            start: a.filter as usize / LANES * window.block_len() + a.filter as usize % LANES,
             value: a.value.f64(),
         };
         Lines { positions, circular, near: atoms.into_iter().map(near).collect(), starts }
@@ -234,13 +298,14 @@ impl Lines {
         if self.circular { Some(at.rem_euclid(n) as usize) } else { (0..n).contains(&at).then_some(at as usize) }
     }
 
-    /// Adds atom `a` of filter k times its neighbours l >= k to the windows phi_kk, phi_k,k+1, ... in `row`.
-    fn add_neighbours<T: Real>(&self, a: &Atom<T>, k: usize, window: &Window, row: &mut [T]) {
+    /// Finds scale times atom `a` of filter k times its neighbours l >= k, and where they belong in row k.
+    fn neighbours<T: Real>(&self, a: &Atom<T>, scale: f64, k: usize, window: &Window, products: &mut Vec<(usize, T)>) {
         let [_, height, width] = self.positions;
         let p = a.position as usize;
         let [z, y, x] = [p / (height * width), p / width % height, p % width].map(|v| v as isize);
         let [rz, ry, rx] = window.reach();
-        let (value, width) = (a.value.f64(), width as isize);
+        let (value, width) = (scale * a.value.f64(), width as isize);
+        let first_block = k / LANES * window.block_len();
         // Copies of a line, shifted by multiples of its length, that reach into the window.
         let copies = if self.circular { -((width - 1 + rx - x) / width)..=(x + rx) / width } else { 0..=0 };
         for tz in -rz..=rz {
@@ -258,8 +323,8 @@ impl Lines {
                     let first = near.partition_point(|b| b.x + shift < -rx);
                     for b in near[first..].iter().take_while(|b| b.x + shift <= rx) {
                         if b.filter >= k {
-                            let at = (b.filter - k) * window.len() + start.wrapping_add_signed(b.x + shift);
-                            row[at] += T::of(value * b.value);
+                            let lag = start.wrapping_add_signed(b.x + shift);
+                            products.push((b.start - first_block + lag * LANES, T::of(value * b.value)));
                         }
                     }
                 }
@@ -329,8 +394,8 @@ impl Canvas {
         }
     }
 
-    /// psi_k += sum over the filter's atoms of z times the patch there.
-    fn add_patches<T: Real>(&self, atoms: &[Atom<T>], positions: [usize; 3], f: Shape, psi: &mut [T]) {
+    /// psi_k += scale times the sum over the filter's atoms of z times the patch there.
+    fn add_patches<T: Real>(&self, atoms: &[Atom<T>], scale: f64, positions: [usize; 3], f: Shape, psi: &mut [T]) {
         let mut sum = vec![0.0; f.len()];
         for a in atoms {
             let value = a.value.f64();
@@ -339,6 +404,6 @@ impl Canvas {
                 sums.iter_mut().zip(&self.values[start..][..f.width]).for_each(|(s, x)| *s += value * x);
             }
         }
-        psi.iter_mut().zip(sum).for_each(|(p, s)| *p += T::of(s));
+        psi.iter_mut().zip(sum).for_each(|(p, s)| *p += T::of(scale * s));
     }
 }

@@ -9,4 +9,4 @@ mod window;
 pub use lags::Lags;
 pub use spectral::Spectral;
 pub(crate) use spectral::at;
-pub(crate) use window::{Multiply, Window};
+pub(crate) use window::{LANES, Multiply, Window};

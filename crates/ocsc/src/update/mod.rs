@@ -10,6 +10,8 @@
 
 mod block_descent;
 mod ocsc;
+mod reseed;
+mod sweep;
 
 pub use block_descent::BlockDescent;
 pub use ocsc::Ocsc;
@@ -39,6 +41,11 @@ pub trait Update<T: Real>: Send {
 pub struct Updated {
     /// Iterations made.
     pub iterations: usize,
-    /// The primal and dual residuals at the end, relative to the dictionary's norm.
-    pub residuals: (f64, f64),
+    /// Of an ADMM: the primal and dual residuals at the end, relative to the dictionary's norm.
+    pub residuals: Option<(f64, f64)>,
+    /// Of a descent: the norm of D - project(D - gradient / L) in the last sweep, relative to the dictionary's norm; zero
+    /// at stationary points only.
+    pub stationarity: Option<f64>,
+    /// Filters that no code used and that were replaced by patches of the newest samples.
+    pub reseeded: usize,
 }

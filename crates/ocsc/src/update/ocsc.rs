@@ -167,8 +167,8 @@ impl<T: Real> Update<T> for Ocsc<T> {
         for iter in 1..=self.config.max_iters {
             let [primal, dual, norm] = plan.iterate(dictionary).map(f64::sqrt);
             let norm = norm.max(f64::MIN_POSITIVE);
-            updated = Updated { iterations: iter, residuals: (primal / norm, dual / norm) };
-            if updated.residuals.0 <= self.config.tol && updated.residuals.1 <= self.config.tol {
+            updated = Updated { iterations: iter, residuals: Some((primal / norm, dual / norm)), ..updated };
+            if primal / norm <= self.config.tol && dual / norm <= self.config.tol {
                 break;
             }
         }

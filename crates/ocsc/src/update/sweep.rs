@@ -1,0 +1,277 @@
+//! One sweep of [`super::BlockDescent`] over all filters.
+//!
+//! **Two halves.** Row k of the statistics holds phi_kl for l >= k. Filters from k on have not moved when k is visited, so
+//! their part of g_k, row k times these filters, is computed for all k before the sweep. A filter that has moved adds
+//! its part to all later gradients: phi_lk * d_k, where phi_lk(tau) = phi_kl(-tau), again from row k. So rows are read
+//! once each way, and threads share whole blocks of rows: only the visits to the LANES filters of one block wait for
+//! each other.
+//!
+//! In the code below *taps* are filters of a block side by side, or their gradients, as [`crate::statistics`] keeps them.
+
+use crate::dictionary::project_unit_ball;
+use crate::simd::dispatch;
+use crate::statistics::{LANES, Lags, Multiply};
+use crate::{Dictionary, Fourier, Real, Scratch};
+use num_complex::Complex;
+use rayon::prelude::*;
+
+/// Gradient steps per visit of a filter; all but the first cost one pair each.
+const STEPS: usize = 2;
+/// Filters per task that finds bounds.
+const FILTERS: usize = 16;
+
+/// Work memory for sweeps over dictionaries of one shape.
+pub(super) struct Sweep<T: Real> {
+    /// Where each number of a filter is in taps, and in taps turned around.
+    places: Vec<[usize; 2]>,
+    /// Taps of all filters, block by block.
+    filters: Vec<T>,
+    /// For every k, sum over l >= k of phi_kl * d_l as the sweep began, still apart by lanes: K taps.
+    pulled: Vec<T>,
+    /// For every k, sum over visited l < k of phi_kl * d_l, turned around: taps, block by block.
+    pushed: Vec<T>,
+    /// The filters of the block being visited and of the block before, each in all lanes, turned around.
+    spread: [Vec<T>; 2],
+    /// L_k of all filters, zero for those that no code uses, and one work memory per task.
+    bounds: Vec<f64>,
+    spectra: Vec<Spectrum>,
+    filter: Work<T>,
+}
+
+/// Work memory for one filter.
+struct Work<T> {
+    gradient: Vec<T>,
+    change: Vec<T>,
+    /// phi_kk * change, in the filter's lane.
+    product: Vec<T>,
+}
+
+/// What a sweep did.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Swept {
+    /// The sum over k of || d_k - project(d_k - g_k / L_k) ||^2, at the visit of k.
+    pub(super) steps: f64,
+    /// Filters that no code uses, which stay.
+    pub(super) unused: usize,
+}
+
+/// Work memory for L_k.
+struct Spectrum {
+    fourier: Fourier<f64>,
+    scratch: Scratch<f64>,
+    map: Vec<f64>,
+    values: Vec<Complex<f64>>,
+}
+
+impl<T: Real> Sweep<T> {
+    pub(super) fn new(lags: &Lags<T>) -> Self {
+        let (k, shape) = (lags.n_filters(), lags.filter_shape());
+        let zeros = |n: usize| vec![T::zero(); n];
+        let (taps, blocks) = (lags.window().taps_len(), k.div_ceil(LANES));
+        Sweep {
+            places: (0..shape.len()).map(|i| lags.window().tap(i)).collect(),
+            filters: zeros(blocks * taps),
+            pulled: zeros(k * taps),
+            pushed: zeros(blocks * taps),
+            spread: std::array::from_fn(|_| zeros(LANES * taps)),
+            bounds: vec![0.0; k],
+            spectra: (0..k.div_ceil(FILTERS)).map(|_| Spectrum::new(shape.spatial())).collect(),
+            filter: Work { gradient: zeros(shape.len()), change: zeros(shape.len()), product: zeros(taps) },
+        }
+    }
+
+    /// Finds L_k for the statistics.
+    pub(super) fn set_bounds(&mut self, lags: &Lags<T>) {
+        let tasks = self.bounds.par_chunks_mut(FILTERS).zip(&mut self.spectra).enumerate();
+        tasks.for_each(|(task, (bounds, spectrum))| {
+            for (i, bound) in bounds.iter_mut().enumerate() {
+                let k = task * FILTERS + i;
+                *bound = if lags.energy(k) > T::zero() { spectrum.bound(lags, k) } else { 0.0 };
+            }
+        });
+    }
+
+    /// Visits every filter once.
+    pub(super) fn run(&mut self, lags: &Lags<T>, dictionary: &mut Dictionary<T>) -> Swept {
+        self.pull(lags, dictionary);
+        self.pushed.fill(T::zero());
+        let (len, taps) = (dictionary.shape().len(), lags.window().taps_len());
+        let [mut now, mut before] = self.spread.each_mut();
+        let mut swept = Swept::default();
+        for (block, filters) in dictionary.data_mut().chunks_mut(LANES * len).enumerate() {
+            let (pushed, later) = self.pushed.split_at_mut((block + 1) * taps);
+            let pushed = &mut pushed[block * taps..];
+            let mut visits = Visits {
+                lags,
+                places: &self.places,
+                pulled: &self.pulled,
+                bounds: &self.bounds,
+                pushed,
+                spread: now,
+                work: &mut self.filter,
+            };
+            if let Some(last) = block.checked_sub(1) {
+                // Those of the block before have moved; this block waits for their parts, the later ones can wait.
+                push(lags, last, before, block, visits.pushed);
+                rayon::join(
+                    || swept.add(visits.visit(block, filters)),
+                    || push_all(lags, last, before, block + 1, later),
+                );
+            } else {
+                swept.add(visits.visit(block, filters));
+            }
+            std::mem::swap(&mut now, &mut before);
+        }
+        swept
+    }
+
+    /// pulled <- sum over l >= k of phi_kl * d_l for all k.
+    fn pull(&mut self, lags: &Lags<T>, dictionary: &Dictionary<T>) {
+        let (window, len) = (lags.window(), lags.window().taps_len());
+        for k in 0..dictionary.n_filters() {
+            let taps = &mut self.filters[k / LANES * len..][..len];
+            dictionary.filter(k).iter().zip(&self.places).for_each(|(d, [at, _])| taps[at + k % LANES] = *d);
+        }
+        let filters = &self.filters;
+        self.pulled.par_chunks_exact_mut(len).enumerate().for_each(|(k, out)| {
+            out.fill(T::zero());
+            for (block, taps) in filters.chunks_exact(len).enumerate().skip(k / LANES) {
+                dispatch(Multiply { geometry: window, phi: lags.block(k, block), taps, out });
+            }
+        });
+    }
+}
+
+impl Swept {
+    fn add(&mut self, other: Swept) {
+        *self = Swept { steps: self.steps + other.steps, unused: self.unused + other.unused };
+    }
+}
+
+/// Adds the parts of the filters of block `from`, as spread, to the gradients of block `to`.
+fn push<T: Real>(lags: &Lags<T>, from: usize, spread: &[T], to: usize, out: &mut [T]) {
+    for (lane, taps) in spread.chunks_exact(out.len()).enumerate() {
+        dispatch(Multiply { geometry: lags.window(), phi: lags.block(from * LANES + lane, to), taps, out });
+    }
+}
+
+/// The same for all blocks from `to` on. Every output has its own sums, so tasks change nothing.
+fn push_all<T: Real>(lags: &Lags<T>, from: usize, spread: &[T], to: usize, outs: &mut [T]) {
+    let len = lags.window().taps_len();
+    outs.par_chunks_exact_mut(len).enumerate().for_each(|(i, out)| push(lags, from, spread, to + i, out));
+}
+
+/// The filters of one block, one after the other.
+struct Visits<'a, T> {
+    lags: &'a Lags<T>,
+    places: &'a [[usize; 2]],
+    pulled: &'a [T],
+    bounds: &'a [f64],
+    /// The block's part of the like-named arrays of [`Sweep`].
+    pushed: &'a mut [T],
+    spread: &'a mut [T],
+    work: &'a mut Work<T>,
+}
+
+impl<T: Real> Visits<'_, T> {
+    fn visit(&mut self, block: usize, filters: &mut [T]) -> Swept {
+        let mut swept = Swept::default();
+        for (lane, filter) in filters.chunks_exact_mut(self.places.len()).enumerate() {
+            let k = block * LANES + lane;
+            if self.bounds[k] > 0.0 {
+                swept.steps += self.descend(k, filter);
+            } else {
+                swept.unused += 1;
+            }
+            self.set_spread(lane, filter);
+            let taps = &self.spread[lane * self.pushed.len()..][..self.pushed.len()];
+            let phi = self.lags.block(k, block);
+            dispatch(Multiply { geometry: self.lags.window(), phi, taps, out: self.pushed });
+        }
+        swept
+    }
+
+    /// Moves filter k; returns the squared norm of its first step.
+    fn descend(&mut self, k: usize, filter: &mut [T]) -> f64 {
+        self.set_gradient(k);
+        let (bound, mut first) = (self.bounds[k], 0.0);
+        for step in 0..STEPS {
+            if step > 0 {
+                self.move_gradient(k);
+            }
+            let Work { gradient, change, .. } = &mut *self.work;
+            change.copy_from_slice(filter);
+            filter.iter_mut().zip(gradient).for_each(|(d, g)| *d = T::of(d.f64() - g.f64() / bound));
+            project_unit_ball(filter);
+            change.iter_mut().zip(&*filter).for_each(|(c, d)| *c = *d - *c);
+            if step == 0 {
+                first = change.iter().map(|c| c.f64().powi(2)).sum();
+            }
+        }
+        first
+    }
+
+    /// gradient <- g_k.
+    fn set_gradient(&mut self, k: usize) {
+        let pulled = &self.pulled[k * self.pushed.len()..];
+        let numbers = self.places.iter().zip(self.lags.unweighted_psi(k));
+        for (g, ([forward, turned], psi)) in self.work.gradient.iter_mut().zip(numbers) {
+            let sum: f64 = pulled[*forward..][..LANES].iter().map(|v| v.f64()).sum();
+            *g = T::of(sum + self.pushed[turned + k % LANES].f64() - psi.f64());
+        }
+    }
+
+    /// gradient <- gradient + phi_kk * change. Turned around or not is the same for the symmetric phi_kk.
+    fn move_gradient(&mut self, k: usize) {
+        let change = std::mem::take(&mut self.work.change);
+        self.set_spread(k % LANES, &change);
+        self.work.change = change;
+        let Work { gradient, product, .. } = &mut *self.work;
+        product.fill(T::zero());
+        let taps = &self.spread[k % LANES * product.len()..][..product.len()];
+        dispatch(Multiply { geometry: self.lags.window(), phi: self.lags.block(k, k / LANES), taps, out: product });
+        for (g, [_, at]) in gradient.iter_mut().zip(self.places) {
+            *g += product[at + k % LANES];
+        }
+    }
+
+    fn set_spread(&mut self, lane: usize, filter: &[T]) {
+        let spread = &mut self.spread[lane * self.pushed.len()..][..self.pushed.len()];
+        filter.iter().zip(self.places).for_each(|(d, [_, at])| spread[*at..][..LANES].fill(*d));
+    }
+}
+
+impl Spectrum {
+    fn new(filter: [usize; 3]) -> Self {
+        let grid = filter.map(|n| smooth(2 * n - 1));
+        let fourier = Fourier::new(grid);
+        let values = vec![Complex::new(0.0, 0.0); fourier.n_freqs()];
+        Spectrum { scratch: fourier.scratch(), map: vec![0.0; fourier.n_pixels()], values, fourier }
+    }
+
+    /// L for a window of phi_kk. Starting the window at lag 0 or at -(m - 1) changes phases only.
+    fn bound<T: Real>(&mut self, lags: &Lags<T>, k: usize) -> f64 {
+        let (window, block) = (lags.window(), lags.block(k, k / LANES));
+        let [rz, ry, rx] = window.reach();
+        let corner = [rz, ry, rx].map(|r| 2 * r as usize + 1);
+        let rows = (-rz..=rz).flat_map(|z| (-ry..=ry).map(move |y| (z, y)));
+        for ((z, y), out) in rows.zip(self.map.chunks_exact_mut(corner[2])) {
+            let row = block[window.at([z, y, -rx]) * LANES + k % LANES..].iter().step_by(LANES);
+            out.iter_mut().zip(row).for_each(|(o, v)| *o = v.f64());
+        }
+        let map = &self.map[..corner.iter().product()];
+        self.fourier.forward_padded(map, corner, &mut self.values, &mut self.scratch);
+        self.values.iter().map(|v| v.norm_sqr()).fold(0.0, f64::max).sqrt()
+    }
+}
+
+/// The smallest number from `n` on without prime factors above 5, for the transform's sake.
+fn smooth(n: usize) -> usize {
+    let reduce = |mut m: usize, p: usize| {
+        while m.is_multiple_of(p) {
+            m /= p;
+        }
+        m
+    };
+    (n..).find(|&m| [2, 3, 5].into_iter().fold(m, reduce) == 1).unwrap_or(n)
+}
