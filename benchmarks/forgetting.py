@@ -6,7 +6,7 @@ The paper's four test images take no part. *Small sets*: each split holds two of
 learns from the other eight. *Stream*: one pass over 1,000 CIFAR-10 images (gray, contrast-normalised), 60 others held
 out. K = 100, 11 x 11, beta = 1, gap 0.3 % on held-out images. Objectives are relative to the first line of the table on the
 same split and seed, then averaged; `best` counts how often a line was the best one. Standard library only; about
-fifteen minutes on two quiet cores.
+twelve minutes on two busy cores.
 """
 
 import argparse
