@@ -1,9 +1,10 @@
 //! The run log.
 
-use crate::common::Bench;
+use crate::common::{Bench, write_npy};
+use ndarray::Array3;
 use serde_json::Value;
 
-const FIELDS: [&str; 14] = [
+const FIELDS: [&str; 16] = [
     "event",
     "pass",
     "step",
@@ -18,6 +19,8 @@ const FIELDS: [&str; 14] = [
     "test_psnr",
     "psnr_peak",
     "peak_rss_bytes",
+    "stationarity",
+    "reseeded",
 ];
 
 /// That every line has every field and the counters only grow.
@@ -103,4 +106,33 @@ fn a_resumed_log_goes_on_where_the_checkpoint_was() {
     let ran = bench.run("learn train.npy --resume m.safetensors --log run.jsonl");
     ran.refused(1, &["run.jsonl", "records of a run"]);
     assert_eq!(bench.text("run.jsonl"), "dear diary\n");
+}
+
+#[test]
+fn replaced_filters_are_reported_unless_switched_off() {
+    let bench = Bench::with_data(12);
+    // The fourth filter is zero, so no code uses it.
+    write_npy(
+        &bench.path("d.npy"),
+        &Array3::from_shape_fn((4, 5, 5), |(k, y, x)| match k {
+            3 => 0.0,
+            _ => 0.15 * (1.0 + (5 * y + x) as f32 * (k + 1) as f32).sin(),
+        }),
+    );
+    let call = "train.npy --init d.npy --beta 0.1 --log run.jsonl --out m.safetensors";
+    let ran = bench.learn(call).ok();
+    assert!(ran.stdout.contains("1 replaced by the worst-explained patches"), "{}", ran.stdout);
+    let lines = bench.log("run.jsonl");
+    check(&lines);
+    let counts: Vec<u64> = lines[..13].iter().map(|line| line["reseeded"].as_u64().unwrap()).collect();
+    assert_eq!(counts, [0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 1], "twelve steps and the pass");
+    assert!(lines[..12].iter().all(|line| line["stationarity"].as_f64().unwrap() > 0.0));
+    let ran = bench.learn(&format!("{call} --no-reseed")).ok();
+    assert!(!ran.stdout.contains("replaced"), "{}", ran.stdout);
+    assert_eq!(bench.learn(&format!("{call} --no-reseed --json")).ok().json()["reseeded"], 0);
+    assert_eq!(bench.learn(&format!("{call} --json")).ok().json()["reseeded"], 1);
+    bench.learn(&format!("{call} --time-limit 1e-9")).ok();
+    for option in ["--no-reseed", "--sweeps 2", "--sweep-tol 0.1", "--forgetting 1", "--nonnegative"] {
+        bench.run(&format!("learn train.npy --resume m.safetensors {option}")).refused(2, &["--resume"]);
+    }
 }

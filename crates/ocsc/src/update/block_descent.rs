@@ -30,7 +30,14 @@
 //!
 //! **Forgetting.** Before the samples of update t are absorbed the past is multiplied by (1 - 1/t)^(e - 1), e =
 //! [`BlockDescentConfig::forgetting`]: in the mean over updates the past then has the weight (1 - 1/t)^e, and e = 1 is
-//! the paper's plain average. All samples of a batch weigh the same.
+//! the paper's plain average. All samples of a batch weigh the same. Held-out objective in % of that of e = 1, one sweep
+//! (`python3 benchmarks/forgetting.py`, which also varies the sweeps: 2 and 5 change it by 0.35 % at most, mostly upwards):
+//!
+//! | | e = 1 | 1.5 | 2 | 3 | 4 |
+//! |---|---|---|---|---|---|
+//! | 8 images of Fruit or City, 1 pass | 100 | 99.37 | 99.00 | 98.51 | 98.57 |
+//! | the same, 10 passes | 100 | 99.51 | 99.28 | 98.79 | 98.94 |
+//! | 1,000 images of CIFAR-10, 1 pass | 100 | 99.57 | 99.22 | 99.05 | 98.92 |
 //!
 //! **Unused filters** are replaced by the worst-explained patches of the newest samples, see [`reseed`](super::reseed).
 //!
