@@ -198,7 +198,7 @@ pub struct BlockDescentConfig {
 
 impl Default for BlockDescentConfig {
     fn default() -> Self {
-        BlockDescentConfig { forgetting: 2.0, sweeps: 1, reseed: true, tol: 1e-4 }
+        BlockDescentConfig { forgetting: 3.0, sweeps: 1, reseed: true, tol: 1e-4 }
     }
 }
 

@@ -30,12 +30,16 @@ pub trait Real:
     fn is_finite(self) -> bool;
     /// `self * a + b`, in one rounding if `FMA`, in two otherwise.
     fn fused<const FMA: bool>(self, a: Self, b: Self) -> Self;
+    /// The same numbers, if they are of single precision: the way into code written for it alone.
+    fn singles(values: &[Self]) -> Option<&[f32]>;
+    /// From single precision.
+    fn single(value: f32) -> Self;
     /// Appends the little-endian bytes, for files.
     fn write_le(self, bytes: &mut Vec<u8>);
 }
 
 macro_rules! real {
-    ($t:ident, $tensor:ident) => {
+    ($t:ident, $tensor:ident, $singles:expr) => {
         impl Real for $t {
             const NAME: &'static str = stringify!($t);
             const TENSOR: safetensors::Dtype = safetensors::Dtype::$tensor;
@@ -61,6 +65,15 @@ macro_rules! real {
             fn fused<const FMA: bool>(self, a: Self, b: Self) -> Self {
                 if FMA { self.mul_add(a, b) } else { self * a + b }
             }
+            #[inline(always)]
+            fn singles(values: &[Self]) -> Option<&[f32]> {
+                let singles: fn(&[Self]) -> Option<&[f32]> = $singles;
+                singles(values)
+            }
+            #[inline(always)]
+            fn single(value: f32) -> Self {
+                value.into()
+            }
             fn write_le(self, bytes: &mut Vec<u8>) {
                 bytes.extend_from_slice(&self.to_le_bytes());
             }
@@ -68,5 +81,5 @@ macro_rules! real {
     };
 }
 
-real!(f32, F32);
-real!(f64, F64);
+real!(f32, F32, |values| Some(values));
+real!(f64, F64, |_| None);

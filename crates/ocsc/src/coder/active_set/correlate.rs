@@ -54,19 +54,35 @@ impl<T: Real> Line<T> {
     #[inline(always)]
     pub(super) fn rank<const N: usize>(&mut self, x: usize, k: T, strengths: [T; N]) {
         let Line { first, second, .. } = self;
-        let (Some(s1), Some(k1)) = (chunk(&mut first.strength, x), chunk(&mut first.filter, x)) else { return };
-        let (Some(s2), Some(k2)) = (chunk(&mut second.strength, x), chunk(&mut second.filter, x)) else { return };
-        let ([mut a, mut b], [mut ka, mut kb]): ([[T; N]; 2], [[T; N]; 2]) = ([*s1, *s2], [*k1, *k2]);
+        let (Some(s1), Some(k1)) = (chunk::<T, N>(&mut first.strength, x), chunk::<T, N>(&mut first.filter, x)) else {
+            return;
+        };
+        let (Some(s2), Some(k2)) = (chunk::<T, N>(&mut second.strength, x), chunk::<T, N>(&mut second.filter, x))
+        else {
+            return;
+        };
+        // Loops of one selection each, which become one instruction per vector.
+        let (a, ka, b, kb) = (*s1, *k1, *s2, *k2);
+        let (mut loser, mut loser_k) = (strengths, [k; N]);
         for i in 0..N {
-            let c = strengths[i];
-            // The loser of the contest for the first place competes for the second.
-            let wins = c > a[i];
-            let (loser, loser_k) = if wins { (a[i], ka[i]) } else { (c, k) };
-            (a[i], ka[i]) = if wins { (c, k) } else { (a[i], ka[i]) };
-            let wins = loser > b[i];
-            (b[i], kb[i]) = if wins { (loser, loser_k) } else { (b[i], kb[i]) };
+            s1[i] = if strengths[i] > a[i] { strengths[i] } else { a[i] };
         }
-        ([*s1, *s2], [*k1, *k2]) = ([a, b], [ka, kb]);
+        for i in 0..N {
+            k1[i] = if strengths[i] > a[i] { k } else { ka[i] };
+        }
+        // The loser of the contest for the first place competes for the second.
+        for i in 0..N {
+            loser[i] = if strengths[i] > a[i] { a[i] } else { strengths[i] };
+        }
+        for i in 0..N {
+            loser_k[i] = if strengths[i] > a[i] { ka[i] } else { k };
+        }
+        for i in 0..N {
+            s2[i] = if loser[i] > b[i] { loser[i] } else { b[i] };
+        }
+        for i in 0..N {
+            k2[i] = if loser[i] > b[i] { loser_k[i] } else { kb[i] };
+        }
     }
 
     /// Correlates the canvas with all filters on one line; `inverse_weights` holds 1 / weight_k for whole

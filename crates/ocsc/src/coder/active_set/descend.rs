@@ -99,18 +99,56 @@ impl<T: Real> Kernel for Sweep<'_, T> {
 /// <d_k, r> for filters of one block of columns; the rows come in whole groups, the last filled up with zero taps.
 #[inline(always)]
 fn dot<T: Real, const FMA: bool>(canvas: &[T], taps: &[[T; LANES]], starts: &[u32], column: usize) -> T {
-    // Four names instead of an array of sums: only so does the compiler keep them in registers.
-    let (mut a, mut b, mut c, mut d) = ([T::zero(); LANES], [T::zero(); LANES], [T::zero(); LANES], [T::zero(); LANES]);
-    for (taps, starts) in taps.as_chunks::<GROUP>().0.iter().zip(starts.as_chunks::<GROUP>().0) {
-        a = multiply_add::<T, FMA>(load(canvas, (starts[0] as usize).wrapping_add(column)), &taps[0], a);
-        b = multiply_add::<T, FMA>(load(canvas, (starts[1] as usize).wrapping_add(column)), &taps[1], b);
-        c = multiply_add::<T, FMA>(load(canvas, (starts[2] as usize).wrapping_add(column)), &taps[2], c);
-        d = multiply_add::<T, FMA>(load(canvas, (starts[3] as usize).wrapping_add(column)), &taps[3], d);
+    #[cfg(target_arch = "x86_64")]
+    if let (true, Some(canvas), Some(taps)) = (FMA, T::singles(canvas), T::singles(taps.as_flattened())) {
+        // SAFETY: on this architecture FMA says that AVX2 and FMA were detected.
+        return unsafe { x86::dot(canvas, taps.as_chunks::<LANES>().0, starts, column) }.map_or(T::zero(), T::single);
     }
-    for i in 0..LANES {
-        a[i] = (a[i] + b[i]) + (c[i] + d[i]);
+    let mut sum = [T::zero(); LANES];
+    for (taps, start) in taps.iter().zip(starts) {
+        sum = multiply_add::<T, FMA>(load(canvas, (*start as usize).wrapping_add(column)), taps, sum);
     }
-    fold(a)
+    fold(sum)
+}
+
+/// The same in single precision, spelled out: the compiler breaks the sums into pieces of two lanes.
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use super::{GROUP, LANES};
+    use std::arch::x86_64::{
+        __m256, _mm_add_ps, _mm_add_ss, _mm_cvtss_f32, _mm_movehdup_ps, _mm_movehl_ps, _mm256_add_ps,
+        _mm256_castps256_ps128, _mm256_extractf128_ps, _mm256_fmadd_ps, _mm256_setzero_ps,
+    };
+
+    /// Two sums of eight lanes.
+    type Sums = (__m256, __m256);
+
+    #[target_feature(enable = "avx2,fma")]
+    #[inline]
+    pub(super) fn dot(canvas: &[f32], taps: &[[f32; LANES]], starts: &[u32], column: usize) -> Option<f32> {
+        let zero = (_mm256_setzero_ps(), _mm256_setzero_ps());
+        let (mut a, mut b, mut c, mut d) = (zero, zero, zero, zero);
+        for (taps, starts) in taps.as_chunks::<GROUP>().0.iter().zip(starts.as_chunks::<GROUP>().0) {
+            a = row(canvas, starts[0], column, &taps[0], a)?;
+            b = row(canvas, starts[1], column, &taps[1], b)?;
+            c = row(canvas, starts[2], column, &taps[2], c)?;
+            d = row(canvas, starts[3], column, &taps[3], d)?;
+        }
+        let low = _mm256_add_ps(_mm256_add_ps(a.0, b.0), _mm256_add_ps(c.0, d.0));
+        let high = _mm256_add_ps(_mm256_add_ps(a.1, b.1), _mm256_add_ps(c.1, d.1));
+        let eight = _mm256_add_ps(low, high);
+        let four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps::<1>(eight));
+        let two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+        Some(_mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two))))
+    }
+
+    #[target_feature(enable = "avx2,fma")]
+    #[inline]
+    fn row(canvas: &[f32], start: u32, column: usize, taps: &[f32; LANES], sums: Sums) -> Option<Sums> {
+        let columns = canvas.get((start as usize).wrapping_add(column)..)?.first_chunk::<LANES>()?;
+        let [columns, taps]: [[__m256; 2]; 2] = [bytemuck::cast(*columns), bytemuck::cast(*taps)];
+        Some((_mm256_fmadd_ps(columns[0], taps[0], sums.0), _mm256_fmadd_ps(columns[1], taps[1], sums.1)))
+    }
 }
 
 /// The same for wider filters.
@@ -145,11 +183,13 @@ fn multiply_add<T: Real, const FMA: bool>(columns: [T; LANES], taps: &[T; LANES]
 /// The sum of all lanes, in one fixed order.
 #[inline(always)]
 fn fold<T: Real>(lanes: [T; LANES]) -> T {
-    let mut eight = [T::zero(); LANES / 2];
+    let (mut eight, mut four) = ([T::zero(); LANES / 2], [T::zero(); LANES / 4]);
     for i in 0..LANES / 2 {
         eight[i] = lanes[i] + lanes[i + LANES / 2];
     }
-    let four = [eight[0] + eight[4], eight[1] + eight[5], eight[2] + eight[6], eight[3] + eight[7]];
+    for i in 0..LANES / 4 {
+        four[i] = eight[i] + eight[i + LANES / 4];
+    }
     (four[0] + four[2]) + (four[1] + four[3])
 }
 

@@ -7,11 +7,11 @@ use crate::simd::dispatch;
 use rayon::prelude::*;
 
 /// Every so many sweeps all atoms are visited, in the others only those that are not zero.
-const FULL: usize = 5;
+const FULL: usize = 8;
 /// A sweep visits so many distant parts of a band in turn.
 const PARTS: usize = 4;
 /// Steps below this fraction of what descent is to reach are not taken.
-const NEGLIGIBLE: f64 = 0.05;
+const NEGLIGIBLE: f64 = 0.2;
 
 /// The atoms, sorted by (band, tile, line, column, filter).
 pub(super) struct List<T> {

@@ -71,7 +71,7 @@ const STUCK: u32 = 5;
 const DENSE_BYTES: usize = 1 << 28;
 const HANDED_OVER: usize = 10_000;
 /// A glance in 8 bits will do as long as the violations are so many times what it blurs.
-const CLEAR: f64 = 4.0;
+const CLEAR: f64 = 2.0;
 /// Descent stops when its largest step is below this fraction of the largest violation, or of the tolerance, or after so
 /// many sweeps. Steps and violations are in units of the filter's weight.
 const INNER: f64 = 0.1;
@@ -402,7 +402,8 @@ impl<T: Real> Coder<T> for ActiveSet<T> {
     }
 
     fn code(&mut self, sample: &Sample<T>, start: Option<&Code<T>>) -> Result<Coded<T>> {
-        self.solve(sample, start)
+        // Once into the pool of threads, instead of at every parallel loop.
+        rayon::join(|| self.solve(sample, start), || ()).0
     }
 
     fn code_all(&mut self, samples: &[Sample<T>]) -> Result<Vec<Coded<T>>> {
