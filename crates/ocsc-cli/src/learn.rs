@@ -197,16 +197,17 @@ fn from_file<T: Real>(path: &Path, rank: usize, console: &Console) -> Result<Dic
     Ok(Dictionary::new(source.len(), first.shape(), rank, data)?)
 }
 
-/// Whether all samples fit the filters and the method, and how much memory the statistics take: to be said before, not
+/// Whether all samples fit the filters and the method, and how much memory it will take: to be said before, not
 /// after an hour.
 fn check_sizes<T: Real>(source: &Source, config: &Config, dictionary: &Dictionary<T>, console: &Console) -> Result<()> {
     let samples = Prepared { source, preprocess: &config.preprocess };
     let first: Sample<T> = samples.get(0)?;
     let filter = dictionary.shape();
     let expected = source.size(0)?;
-    let mut one_size = true;
+    let (mut one_size, mut largest) = (true, 0);
     for i in 0..source.len() {
         let [depth, height, width] = source.size(i)?;
+        largest = largest.max(filter.channels * depth * height * width);
         let shape = Shape { channels: filter.channels, depth, height, width };
         dictionary.check_sample_shape(shape).with_context(|| source.name(i))?;
         one_size &= [depth, height, width] == expected;
@@ -219,19 +220,33 @@ fn check_sizes<T: Real>(source: &Source, config: &Config, dictionary: &Dictionar
             source.name(0)
         );
     }
-    let need = match config.method {
+    let statistics = match config.method {
         Method::Ocsc => Lags::<T>::bytes(config.n_filters, filter),
         Method::OcscPaper => Spectral::<T>::bytes(config.n_filters, first.shape()),
     };
+    let working = config.batch_size.saturating_mul(largest).saturating_mul(per_number::<T>(config));
+    let need = statistics.saturating_add(working);
     console.say(format!(
-        "{} samples of {}, {} filters of {}: the statistics take {}",
+        "{} samples of {}, {} filters of {}: needs about {}, of which the statistics take {}",
         source.len(),
         if one_size { first.shape().to_string() } else { "various sizes".to_owned() },
         config.n_filters,
         dictionary.shape(),
-        bytes(need)
+        bytes(need),
+        bytes(statistics)
     ));
-    ensure_memory("the statistics of so many filters and pixels", need)
+    ensure_memory("the statistics of so many filters, and a batch of samples of that size", need)
+}
+
+/// Bytes of work memory for every number of a sample: it is read and prepared in f64 (three times at the most); then it is
+/// coded, by the active set from the sample, the residual, the residual in 8 bits and one atom for every second number or
+/// so, by ADMM from two arrays of all filters' maps.
+fn per_number<T: Real>(config: &Config) -> usize {
+    let coding = match config.method {
+        Method::Ocsc => 2 * size_of::<T>() + 4 + 32,
+        Method::OcscPaper => 2 * size_of::<T>() * config.n_filters,
+    };
+    coding.max(3 * size_of::<f64>())
 }
 
 /// That every test sample can be coded: else the first pass would be lost on the last one.

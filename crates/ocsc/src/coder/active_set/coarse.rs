@@ -13,6 +13,7 @@ use super::correlate::Line;
 use super::filters::Filters;
 use super::frame::{Frame, LANES};
 use crate::Real;
+use rayon::prelude::*;
 
 /// Numbers per lane.
 const QUAD: usize = 4;
@@ -106,8 +107,9 @@ impl CoarseCanvas {
         let step = if peak > 0.0 { (peak / 127.0) as f32 } else { 1.0 };
         let scale = 1.0 / step;
         let level = |v: &T| (v.f64() as f32 * scale + 128.5) as i32;
-        let levels: Vec<u8> = canvas.iter().map(|v| level(v).clamp(1, 255) as u8).chain([128; QUAD - 1]).collect();
-        let quads = levels.windows(QUAD).map(|w| i32::from_le_bytes([w[0], w[1], w[2], w[3]])).collect();
+        let mut levels: Vec<u8> = canvas.par_iter().map(|v| level(v).clamp(1, 255) as u8).collect();
+        levels.extend([128; QUAD - 1]);
+        let quads = levels.par_windows(QUAD).map(|w| i32::from_le_bytes([w[0], w[1], w[2], w[3]])).collect();
         CoarseCanvas { quads, step }
     }
 }

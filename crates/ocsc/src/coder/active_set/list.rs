@@ -69,7 +69,7 @@ impl<T: Real> List<T> {
     fn sort(&mut self, bands: &Bands) {
         // An atom that was active already comes first among equals, with its value.
         let key = |a: &Active<T>| (a.band, a.tile, a.line, a.column, a.filter, a.value == T::zero());
-        self.atoms.sort_unstable_by_key(key);
+        self.atoms.par_sort_unstable_by_key(key);
         self.atoms.dedup_by_key(|a| (a.line, a.column, a.filter));
         self.starts.fill(0);
         self.atoms.iter().for_each(|a| self.starts[slot(bands, a) + 1] += 1);
@@ -97,8 +97,8 @@ impl<T: Real> List<T> {
                 // Decided before the phase, so that threads change nothing.
                 let hot = if full { &since } else { &last };
                 let due = |band: usize, tile: usize| bands.neighbours(band, tile).any(|n| hot[n] > small);
-                let orders: Vec<Vec<u32>> =
-                    phase.iter().map(|&band| self.order(bands, band, full, |tile| due(band, tile))).collect();
+                let order = |band: &usize| self.order(bands, *band, full, |tile| due(*band, tile));
+                let orders: Vec<Vec<u32>> = phase.par_iter().map(order).collect();
                 visited |= orders.iter().any(|order| !order.is_empty());
                 for &band in phase {
                     last[band * bands.n_tiles..][..bands.n_tiles].fill(T::zero());
