@@ -23,8 +23,7 @@ MISSES: dict[str, str] = {
         'scaled locally, and looking again only where the residual changed.'
     ),
     'threads-batch': (
-        'Within the noise of the machine: 1.91 in the run before. The update, which is shared less well than coding, takes a '
-        'tenth of the step.'
+        'Within the noise of the machine: 1.91 in the run before. The update is shared less well than coding.'
     ),
     'threads-image': 'The lists are merged and the candidates chosen by one thread.',
     'cifar': (
