@@ -225,7 +225,7 @@ fn check_sizes<T: Real>(source: &Source, config: &Config, dictionary: &Dictionar
         Method::OcscPaper => Spectral::<T>::bytes(config.n_filters, first.shape()),
     };
     let working = config.batch_size.saturating_mul(largest).saturating_mul(per_number::<T>(config));
-    let need = statistics.saturating_add(working);
+    let need = statistics.saturating_add(working).saturating_add(PROGRAM);
     console.say(format!(
         "{} samples of {}, {} filters of {}: needs about {}, of which the statistics take {}",
         source.len(),
@@ -238,15 +238,17 @@ fn check_sizes<T: Real>(source: &Source, config: &Config, dictionary: &Dictionar
     ensure_memory("the statistics of so many filters, and a batch of samples of that size", need)
 }
 
-/// Bytes of work memory for every number of a sample: it is read and prepared in f64 (three times at the most); then it is
-/// coded, by the active set from the sample, the residual, the residual in 8 bits and one atom for every second number or
-/// so, by ADMM from two arrays of all filters' maps.
+/// What the program takes by itself.
+const PROGRAM: usize = 12_000_000;
+
+/// Bytes of work memory for every number of a sample. The active set holds the sample, the residual, the residual in 8 bits,
+/// and the atoms and candidates, which are the more the denser the code: photos at beta = 1 took 60 to 80 bytes in all.
+/// ADMM and the paper's update hold two arrays of all filters' maps each.
 fn per_number<T: Real>(config: &Config) -> usize {
-    let coding = match config.method {
-        Method::Ocsc => 2 * size_of::<T>() + 4 + 32,
-        Method::OcscPaper => 2 * size_of::<T>() * config.n_filters,
-    };
-    coding.max(3 * size_of::<f64>())
+    match config.method {
+        Method::Ocsc => 2 * size_of::<T>() + 72,
+        Method::OcscPaper => 4 * size_of::<T>() * config.n_filters,
+    }
 }
 
 /// That every test sample can be coded: else the first pass would be lost on the last one.
