@@ -57,8 +57,8 @@ fn learned<T: Real>(config: &Config, samples: &[Sample<T>], watch: &mut Watch) -
 #[test]
 fn dead_filters_come_alive_and_help() {
     for boundary in BOUNDARIES {
-        let (samples, _) = planted::<f64>(6, 20, 68, 0.01, 17);
-        let (seen, unseen) = (samples[..60].to_vec(), samples[60..].to_vec());
+        let (samples, _) = planted::<f64>(6, 20, 128, 0.01, 17);
+        let (seen, unseen) = (samples[..120].to_vec(), samples[120..].to_vec());
         let run = |reseed: bool| {
             let (config, mut watch) = (config(boundary, reseed), Watch::default());
             let d = learned(&config, &seen, &mut watch);
