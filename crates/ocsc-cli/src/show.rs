@@ -54,7 +54,7 @@ pub(crate) fn settings(config: &Config) -> Result<Vec<(String, String)>> {
                 flatten(&name, value, rows);
             }),
             serde_json::Value::String(text) => rows.push((prefix.to_owned(), text.clone())),
-            serde_json::Value::Null => rows.push((prefix.to_owned(), "from the data".to_owned())),
+            serde_json::Value::Null => rows.push((prefix.to_owned(), "not set".to_owned())),
             serde_json::Value::Array(items) if items.is_empty() => rows.push((prefix.to_owned(), "none".to_owned())),
             other => rows.push((prefix.to_owned(), other.to_string())),
         }

@@ -229,6 +229,19 @@ fn starts_from_a_code() {
     }
 }
 
+/// From a smaller beta every value is too large and no correlation is: nothing violates, and yet all must move.
+#[test]
+fn starts_from_a_code_that_is_too_large() {
+    let (d, x) = image::<f64>();
+    for boundary in BOUNDARIES {
+        let coder = |beta: f64| coder(&d, beta, 1e-6, boundary, &ActiveSetConfig::default());
+        let larger = coder(0.4).code(&x, None).unwrap();
+        let warm = coder(0.8).code(&x, Some(&larger.code)).unwrap();
+        assert_eq!(warm.status, Status::Converged, "{boundary:?}: gap {}", warm.relative_gap());
+        assert!(relative(warm.total(), coder(0.8).code(&x, None).unwrap().total()) < 1e-6);
+    }
+}
+
 #[test]
 fn takes_over_a_dictionary_with_more_filters() {
     let (d, x) = image::<f64>();

@@ -7,7 +7,7 @@ fn data(name: &str) -> Option<PathBuf> {
     let root = std::env::var_os("OCSC_DATA").map_or(beside, PathBuf::from);
     let path = root.join(name);
     if !path.exists() {
-        #[allow(clippy::print_stderr)]
+        #[allow(clippy::print_stderr, reason = "a skipped test must be seen to be skipped")]
         {
             eprintln!("skipped: {} is absent; set OCSC_DATA to the shared data", path.display());
         }

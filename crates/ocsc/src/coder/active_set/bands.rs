@@ -96,23 +96,9 @@ impl Bands {
 
     /// The tile at (band, tile) and all those whose atoms may overlap with its own, as indices into (bands, tiles).
     pub(super) fn neighbours(&self, band: usize, tile: usize) -> impl Iterator<Item = usize> {
-        let near = |at: usize, n: usize| {
-            let wrap = self.circular;
-            let before = if at > 0 {
-                at - 1
-            } else if wrap {
-                n - 1
-            } else {
-                0
-            };
-            let after = if at + 1 < n {
-                at + 1
-            } else if wrap {
-                0
-            } else {
-                at
-            };
-            [before, at, after]
+        let near = |at: usize, n: usize| match self.circular {
+            true => [(at + n - 1) % n, at, (at + 1) % n],
+            false => [at.saturating_sub(1), at, (at + 1).min(n - 1)],
         };
         let (tiles, n_tiles) = (near(tile, self.n_tiles), self.n_tiles);
         near(band, self.len()).into_iter().flat_map(move |b| tiles.map(|t| b * n_tiles + t))

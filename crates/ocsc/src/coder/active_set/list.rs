@@ -33,10 +33,11 @@ struct Task<'a, T> {
 }
 
 impl<T: Real> List<T> {
-    /// The list of these atoms.
+    /// The list of these atoms, of whose values nothing is known.
     pub(super) fn new(bands: &Bands, atoms: Vec<Active<T>>) -> Self {
         let n = bands.len() * bands.n_tiles;
-        let mut list = List { atoms, starts: vec![0; n + 1], heat: vec![T::zero(); n] };
+        let heat = T::of(if atoms.is_empty() { 0.0 } else { f64::INFINITY });
+        let mut list = List { atoms, starts: vec![0; n + 1], heat: vec![heat; n] };
         list.sort(bands);
         list
     }

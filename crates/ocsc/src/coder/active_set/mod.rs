@@ -8,8 +8,8 @@
 //!
 //! - *outer*: correlate r with all filters everywhere. That gives the duality gap, which decides whether to stop, and the
 //!   atoms that violate optimality, |d_k^T r| > w_k. At first the strongest few of each small cell join the list; once the
-//!   violations are moderate, all that violate or are about to. Where the processor can, all looks but the last are made in 8
-//!   bits (`coarse.rs`).
+//!   violations are moderate, all that violate or are about to. Where the processor can, all looks but the last one or two
+//!   are made in 8 bits (`coarse.rs`).
 //! - *inner*: cyclic coordinate descent over the list, each step one correlation of r with one filter, a soft threshold and
 //!   one update of r: tens of nanoseconds. Tiles of the sample in which nothing moves any more are left alone, and distant
 //!   bands are swept at the same time (`bands.rs`, `list.rs`). It stops when its steps are small against the violations still

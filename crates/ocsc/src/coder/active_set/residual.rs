@@ -38,10 +38,8 @@ impl<T: Real> ActiveSet<T> {
         let mut parts = Vec::with_capacity(bands.len());
         for band in 0..bands.len() {
             let (mine, rest) = canvas.split_at_mut(bands.own(band).len());
-            (canvas, parts) = (rest, {
-                parts.push(mine);
-                parts
-            });
+            parts.push(mine);
+            canvas = rest;
         }
         let sums: Vec<Sums> = parts
             .into_par_iter()
