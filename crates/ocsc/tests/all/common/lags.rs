@@ -1,17 +1,16 @@
 //! The naive twin of the reconstruction for every boundary.
-#![allow(dead_code, unreachable_pub, reason = "every test file compiles its own copy and uses a part of it")]
 
 use ocsc::config::Boundary;
 use ocsc::{Code, Dictionary, Sample, Shape};
 
 /// How many positions each axis has.
-pub fn positions(sample: Shape, filter: Shape, boundary: Boundary) -> [usize; 3] {
+pub(crate) fn positions(sample: Shape, filter: Shape, boundary: Boundary) -> [usize; 3] {
     let more = |n: usize| if boundary == Boundary::Circular { 0 } else { n - 1 };
     std::array::from_fn(|i| sample.spatial()[i] + more(filter.spatial()[i]))
 }
 
 /// 1/2 ||x - D z||^2 tap by tap; what sticks out counts against zero, or not at all.
-pub fn direct(x: &Sample<f64>, z: &Code<f64>, d: &Dictionary<f64>, boundary: Boundary) -> f64 {
+pub(crate) fn direct(x: &Sample<f64>, z: &Code<f64>, d: &Dictionary<f64>, boundary: Boundary) -> f64 {
     let (s, f) = (x.shape(), d.shape());
     let [_, ph, pw] = z.shape();
     let margin = f.spatial().map(|n| if boundary == Boundary::Circular { 0 } else { n - 1 });

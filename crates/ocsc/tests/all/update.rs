@@ -1,8 +1,6 @@
 //! The paper's dictionary update against a textbook twin of Algorithm 2 and against slow projected gradient.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use faer::linalg::solvers::{PartialPivLu, Solve};
 use faer::{Mat, c64};
 use ocsc::config::UpdateConfig;

@@ -1,8 +1,6 @@
 //! The ADMM coder against a textbook ADMM on the explicit matrix, against the optimum, and by its properties.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use faer::Mat;
 use faer::linalg::solvers::{PartialPivLu, Solve};
 use ocsc::coder::{Admm, Coded, Coder, Status};

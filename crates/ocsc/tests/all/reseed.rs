@@ -1,10 +1,7 @@
 //! Filters that no code uses are replaced by the worst-explained patches.
 
-mod common;
-#[path = "common/lags.rs"]
-mod twin;
-
-use common::*;
+use crate::common::lags::{direct, positions};
+use crate::common::*;
 use ocsc::checkpoint::{load, save};
 use ocsc::config::{BlockDescentConfig, Boundary};
 use ocsc::learner::Step;
@@ -14,7 +11,6 @@ use ocsc::update::{BlockDescent, Update};
 use ocsc::{Code, Config, Dictionary, Method, Online, Real, Result, Sample, Shape};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
-use twin::{direct, positions};
 
 const BOUNDARIES: [Boundary; 3] = [Boundary::Circular, Boundary::Zero, Boundary::Free];
 

@@ -1,14 +1,10 @@
 //! Block coordinate descent on lags against slow projected gradient and against the paper's update.
 
-mod common;
-#[path = "common/lags.rs"]
-mod twin;
-
-use common::*;
+use crate::common::lags::{direct, positions};
+use crate::common::*;
 use ocsc::config::{BlockDescentConfig, Boundary, UpdateConfig};
 use ocsc::update::{BlockDescent, Ocsc, Update};
 use ocsc::{Code, Dictionary, Real, Sample, Shape};
-use twin::{direct, positions};
 
 const BOUNDARIES: [Boundary; 3] = [Boundary::Circular, Boundary::Zero, Boundary::Free];
 

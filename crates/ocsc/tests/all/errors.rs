@@ -1,8 +1,6 @@
 //! Errors at the door: what was expected and what came, and never a panic.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use ocsc::coder::{Admm, Coder};
 use ocsc::config::{Boundary, CoderConfig, UpdateConfig};
 use ocsc::observe::Silent;

@@ -1,8 +1,6 @@
 //! {C^p, b^p} against direct sums and inverses, their drift over many steps, and Proposition `pr:reorder`.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use faer::linalg::solvers::{DenseSolveCore, PartialPivLu};
 use faer::{Mat, c64};
 use num_complex::Complex;

@@ -1,8 +1,6 @@
 //! The planned transforms against a naive DFT, and the two ways to convolve against each other.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use num_complex::Complex;
 use ocsc::config::Boundary;
 use ocsc::{Fourier, Real};

@@ -1,8 +1,6 @@
 //! The active-set coder on the explicit matrix of every boundary: optimum, certificate, options, threads, precision.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use ocsc::coder::{ActiveSet, Admm, Coded, Coder, Status};
 use ocsc::config::{ActiveSetConfig, Boundary, CoderConfig};
 use ocsc::{Dictionary, Real, Sample, Shape};

@@ -1,8 +1,6 @@
 //! Model files and checkpoints: round trips, resumed runs bit for bit, and files that are not what they should be.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use ocsc::checkpoint::{Saved, load, save};
 use ocsc::learner::Step;
 use ocsc::observe::{Moment, Observer, Silent};

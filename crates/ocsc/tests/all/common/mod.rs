@@ -1,12 +1,13 @@
 //! What several tests share.
-#![allow(dead_code, unreachable_pub, reason = "every test file compiles its own copy and uses a part of it")]
+
+pub(crate) mod lags;
 
 use std::path::{Path, PathBuf};
 
 /// The folder of reference data: `OCSC_DATA` if set, else `../shared/data` beside the workspace. Where there is none,
 /// says so on stderr, and the test that asked should return.
 #[allow(clippy::print_stderr, reason = "a skipped test must be seen to be skipped")]
-pub fn data_dir() -> Option<PathBuf> {
+pub(crate) fn data_dir() -> Option<PathBuf> {
     let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
     let dir = std::env::var_os("OCSC_DATA").map_or_else(beside, PathBuf::from);
     if dir.is_dir() {
@@ -22,12 +23,12 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 
-pub fn rng(seed: u64) -> ChaCha8Rng {
+pub(crate) fn rng(seed: u64) -> ChaCha8Rng {
     ChaCha8Rng::seed_from_u64(seed)
 }
 
 /// Independent standard normal numbers.
-pub fn normal<T: Real>(len: usize, seed: u64) -> Vec<T> {
+pub(crate) fn normal<T: Real>(len: usize, seed: u64) -> Vec<T> {
     let mut rng = rng(seed);
     (0..len)
         .map(|_| {
@@ -37,22 +38,22 @@ pub fn normal<T: Real>(len: usize, seed: u64) -> Vec<T> {
         .collect()
 }
 
-pub fn shape(axes: [usize; 3]) -> Shape {
+pub(crate) fn shape(axes: [usize; 3]) -> Shape {
     Shape { channels: 1, depth: axes[0], height: axes[1], width: axes[2] }
 }
 
 /// A sample of standard normal numbers.
-pub fn noise<T: Real>(axes: [usize; 3], seed: u64) -> Sample<T> {
+pub(crate) fn noise<T: Real>(axes: [usize; 3], seed: u64) -> Sample<T> {
     Sample::new(shape(axes), normal(axes.iter().product(), seed)).unwrap()
 }
 
 /// Random filters of one channel and of unit norm.
-pub fn filters<T: Real>(k: usize, axes: [usize; 3], seed: u64) -> Dictionary<T> {
+pub(crate) fn filters<T: Real>(k: usize, axes: [usize; 3], seed: u64) -> Dictionary<T> {
     Dictionary::random(k, shape(axes), 3, seed).unwrap()
 }
 
 /// A code of which about `density` of the coefficients are not zero, with magnitudes around 1.
-pub fn sparse_code<T: Real>(k: usize, axes: [usize; 3], density: f64, seed: u64) -> Code<T> {
+pub(crate) fn sparse_code<T: Real>(k: usize, axes: [usize; 3], density: f64, seed: u64) -> Code<T> {
     let mut rng = rng(seed);
     let mut atoms = Vec::new();
     for filter in 0..k as u32 {
@@ -66,34 +67,34 @@ pub fn sparse_code<T: Real>(k: usize, axes: [usize; 3], density: f64, seed: u64)
     Code::new(k, axes, atoms).unwrap()
 }
 
-pub fn widen<T: Real>(values: &[T]) -> Vec<f64> {
+pub(crate) fn widen<T: Real>(values: &[T]) -> Vec<f64> {
     values.iter().map(|v| v.f64()).collect()
 }
 
-pub fn dot(a: &[f64], b: &[f64]) -> f64 {
+pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
 /// max |a - b| relative to max |b|.
-pub fn distance(a: &[f64], b: &[f64]) -> f64 {
+pub(crate) fn distance(a: &[f64], b: &[f64]) -> f64 {
     assert_eq!(a.len(), b.len());
     let scale = b.iter().fold(f64::MIN_POSITIVE, |m, b| m.max(b.abs()));
     a.iter().zip(b).fold(0.0, |m: f64, (a, b)| if (a - b).is_nan() { f64::NAN } else { m.max((a - b).abs()) }) / scale
 }
 
 /// |a - b| relative to |b|.
-pub fn relative(a: f64, b: f64) -> f64 {
+pub(crate) fn relative(a: f64, b: f64) -> f64 {
     (a - b).abs() / b.abs().max(f64::MIN_POSITIVE)
 }
 
 /// D as an explicit matrix: column k P + p is filter k with its first corner at p, wrapping around. One channel.
-pub struct Matrix {
+pub(crate) struct Matrix {
     pub columns: Vec<Vec<f64>>,
     pub rows: usize,
 }
 
 impl Matrix {
-    pub fn new<T: Real>(dictionary: &Dictionary<T>, [d, h, w]: [usize; 3]) -> Self {
+    pub(crate) fn new<T: Real>(dictionary: &Dictionary<T>, [d, h, w]: [usize; 3]) -> Self {
         let [fd, fh, fw] = dictionary.shape().spatial();
         let mut columns = Vec::new();
         for k in 0..dictionary.n_filters() {
@@ -115,7 +116,7 @@ impl Matrix {
     }
 
     /// D z.
-    pub fn times(&self, z: &[f64]) -> Vec<f64> {
+    pub(crate) fn times(&self, z: &[f64]) -> Vec<f64> {
         let mut out = vec![0.0; self.rows];
         for (column, z) in self.columns.iter().zip(z) {
             out.iter_mut().zip(column).for_each(|(o, c)| *o += c * z);
@@ -124,23 +125,23 @@ impl Matrix {
     }
 
     /// D^T r.
-    pub fn transposed(&self, r: &[f64]) -> Vec<f64> {
+    pub(crate) fn transposed(&self, r: &[f64]) -> Vec<f64> {
         self.columns.iter().map(|c| dot(c, r)).collect()
     }
 
     /// x - D z.
-    pub fn residual(&self, x: &[f64], z: &[f64]) -> Vec<f64> {
+    pub(crate) fn residual(&self, x: &[f64], z: &[f64]) -> Vec<f64> {
         x.iter().zip(self.times(z)).map(|(x, e)| x - e).collect()
     }
 
     /// 1/2 ||x - D z||^2 + beta ||z||_1.
-    pub fn objective(&self, x: &[f64], z: &[f64], beta: f64) -> f64 {
+    pub(crate) fn objective(&self, x: &[f64], z: &[f64], beta: f64) -> f64 {
         let r = self.residual(x, z);
         0.5 * dot(&r, &r) + beta * z.iter().map(|z| z.abs()).sum::<f64>()
     }
 
     /// The duality gap of z, from the textbook: s r is dual feasible for s = min(1, beta / max |D^T r|).
-    pub fn gap(&self, x: &[f64], z: &[f64], beta: f64) -> f64 {
+    pub(crate) fn gap(&self, x: &[f64], z: &[f64], beta: f64) -> f64 {
         let r = self.residual(x, z);
         let top = self.transposed(&r).iter().fold(0.0, |m: f64, c| m.max(c.abs()));
         let s = f64::min(1.0, beta / top);
@@ -149,7 +150,7 @@ impl Matrix {
 
     /// The minimum of the objective by plain cyclic coordinate descent, run until a sweep changes nothing and the gap
     /// proves it.
-    pub fn minimum(&self, x: &[f64], beta: f64) -> f64 {
+    pub(crate) fn minimum(&self, x: &[f64], beta: f64) -> f64 {
         let norms: Vec<f64> = self.columns.iter().map(|c| dot(c, c)).collect();
         let mut z = vec![0.0; self.columns.len()];
         let mut r = x.to_vec();
@@ -172,34 +173,40 @@ impl Matrix {
 }
 
 /// S_t(v).
-pub fn soft(v: f64, t: f64) -> f64 {
+pub(crate) fn soft(v: f64, t: f64) -> f64 {
     v.signum() * (v.abs() - t).max(0.0)
 }
 
 /// Coder settings that run `n` plain iterations with a fixed penalty.
-pub fn fixed(rho: f64, relaxation: f64, n: usize) -> CoderConfig {
+pub(crate) fn fixed(rho: f64, relaxation: f64, n: usize) -> CoderConfig {
     CoderConfig { rho: Some(rho), adaptive_rho: false, relaxation, stop: StopRule::Change, max_iters: n }
 }
 
 /// Runs `f` on a pool of `n` threads.
-pub fn with_threads<R: Send>(n: usize, f: impl FnOnce() -> R + Send) -> R {
+pub(crate) fn with_threads<R: Send>(n: usize, f: impl FnOnce() -> R + Send) -> R {
     rayon::ThreadPoolBuilder::new().num_threads(n).build().unwrap().install(f)
 }
 
 /// So many random cases, without files that remember failures: a failure prints its input.
-pub fn cases(n: u32) -> proptest::test_runner::Config {
+pub(crate) fn cases(n: u32) -> proptest::test_runner::Config {
     proptest::test_runner::Config { cases: n, failure_persistence: None, ..Default::default() }
 }
 
 /// Settings of a small learning problem for the paper's method; `fast.rs` runs the other.
-pub fn small_config(k: usize, filter: &[usize], beta: f64) -> Config {
+pub(crate) fn small_config(k: usize, filter: &[usize], beta: f64) -> Config {
     let method = Method::OcscPaper;
     Config { method, n_filters: k, filter_shape: filter.to_vec(), beta, seed: 3, ..Config::default() }
 }
 
 /// Samples made of sparse codes of random 3 x 3 filters, and these filters in the middle of 5 x 5, so that a learner of 5 x 5
 /// filters may find them at any shift.
-pub fn planted<T: Real>(k: usize, size: usize, n: u64, noise_level: f64, seed: u64) -> (Vec<Sample<T>>, Dictionary<T>) {
+pub(crate) fn planted<T: Real>(
+    k: usize,
+    size: usize,
+    n: u64,
+    noise_level: f64,
+    seed: u64,
+) -> (Vec<Sample<T>>, Dictionary<T>) {
     let small = filters::<f64>(k, [1, 3, 3], seed);
     let mut data = vec![T::zero(); k * 25];
     for (i, v) in small.data().iter().enumerate() {

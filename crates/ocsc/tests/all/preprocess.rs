@@ -1,7 +1,5 @@
 //! The preprocessing steps: against the arrays of the paper's authors, and by their properties.
 
-mod common;
-
 use ndarray::{Array3, Array4, Axis};
 use ocsc::preprocess::{Preprocess, Step, edge_taper, gray, local_contrast_normalise};
 use ocsc::{Real, Sample, Shape};
@@ -61,14 +59,14 @@ fn chain_reproduces_the_authors_arrays() {
             assert!(error <= tolerance, "{set} in {}: {error:e}", T::NAME);
         }
     }
-    let Some(data) = common::data_dir() else { return };
+    let Some(data) = crate::common::data_dir() else { return };
     check::<f32>(&data);
     check::<f64>(&data);
 }
 
 #[test]
 fn normalisation_reproduces_the_authors_arrays() {
-    let Some(data) = common::data_dir() else { return };
+    let Some(data) = crate::common::data_dir() else { return };
     let found = photos::<f64>(&data.join("fruit/train_rgb.npy"))
         .iter()
         .map(|photo| local_contrast_normalise(&gray(photo).unwrap()).unwrap())
@@ -79,7 +77,7 @@ fn normalisation_reproduces_the_authors_arrays() {
 
 #[test]
 fn taper_reproduces_the_authors_arrays() {
-    let Some(data) = common::data_dir() else { return };
+    let Some(data) = crate::common::data_dir() else { return };
     let found =
         images(&data.join("fruit/train_lcn_no_taper.npy")).iter().map(|image| edge_taper(image).unwrap()).collect();
     let error = worst(found, images(&data.join("fruit/train_lcne.npy")));

@@ -1,8 +1,6 @@
 //! Learning: planted filters are found, runs repeat bit for bit, and every way to end is reached.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use ocsc::learner::Step;
 use ocsc::observe::{Moment, Observer, Silent};
 use ocsc::train::{Ended, Outcome, Progress, Schedule, evaluate, train, visiting_order};

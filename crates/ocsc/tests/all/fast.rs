@@ -1,8 +1,6 @@
 //! The default method from end to end: it descends, takes any sizes, channels and boundaries, and resumes bit for bit.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use ocsc::checkpoint::{load, save};
 use ocsc::config::Boundary;
 use ocsc::learner::Step;

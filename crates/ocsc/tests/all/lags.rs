@@ -1,15 +1,11 @@
 //! Lag statistics against the objective that they stand for.
 
-mod common;
-#[path = "common/lags.rs"]
-mod twin;
-
-use common::*;
+use crate::common::lags::{direct, positions};
+use crate::common::*;
 use ocsc::config::Boundary;
 use ocsc::statistics::Lags;
 use ocsc::{Code, Dictionary, Sample, Shape};
 use proptest::prelude::*;
-use twin::{direct, positions};
 
 const BOUNDARIES: [Boundary; 3] = [Boundary::Circular, Boundary::Zero, Boundary::Free];
 

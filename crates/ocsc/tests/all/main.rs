@@ -1,0 +1,18 @@
+//! The library from outside. One binary, because every further one costs a minute of linking and monomorphisation.
+
+mod common;
+
+mod active_set;
+mod block_descent;
+mod checkpoint;
+mod coder;
+mod errors;
+mod fast;
+mod fourier;
+mod lags;
+mod metrics;
+mod preprocess;
+mod reseed;
+mod statistics;
+mod train;
+mod update;
