@@ -22,11 +22,7 @@ impl<T: Real> Samples<T> for Prepared<'_> {
     fn get(&self, index: usize) -> ocsc::Result<Sample<T>> {
         // In f64 up to here: contrast normalisation divides by small numbers.
         let sample: Sample<f64> = self.source.get(index)?;
-        let shrink = |sample: Sample<f64>| {
-            let shape = sample.shape();
-            Sample::new(shape, sample.into_data().into_iter().map(T::of).collect())
-        };
-        let prepared = self.preprocess.apply(sample).and_then(shrink);
+        let prepared = self.preprocess.apply(sample).and_then(Sample::cast);
         prepared.map_err(|e| Error::Source(format!("{}: {e}", self.source.name(index))))
     }
 

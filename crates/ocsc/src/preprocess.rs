@@ -100,11 +100,11 @@ impl Preprocess {
             return Ok(sample);
         }
         // By value: a large sample is worked on in place.
-        let mut wide: Sample<f64> = cast(sample)?;
+        let mut wide: Sample<f64> = sample.cast()?;
         for step in &self.0 {
             wide = step.apply(wide)?;
         }
-        cast(wide)
+        wide.cast()
     }
 }
 
@@ -177,7 +177,7 @@ pub fn gray<T: Real>(sample: &Sample<T>) -> Result<Sample<T>> {
 /// over the non-zero s, as in the widespread MATLAB code that the authors' arrays come from. A constant image becomes
 /// zero; there, that code divides rounding errors by `eps`.
 pub fn local_contrast_normalise<T: Real>(sample: &Sample<T>) -> Result<Sample<T>> {
-    cast(Step::Lcn.apply(cast(sample.clone())?)?)
+    Step::Lcn.apply(sample.clone().cast()?)?.cast()
 }
 
 /// MATLAB's `edgetaper` with an 11 x 11 Gaussian w of sigma 11/3: J = a I + (1 - a) (w * I), w * I circular.
@@ -191,7 +191,7 @@ pub fn local_contrast_normalise<T: Real>(sample: &Sample<T>) -> Result<Sample<T>
 /// its period (`fft` would first truncate w), which is the same formula continued; an axis of length 1 is absent and
 /// has no edges: a = 1 along it.
 pub fn edge_taper<T: Real>(sample: &Sample<T>) -> Result<Sample<T>> {
-    cast(Step::Taper.apply(cast(sample.clone())?)?)
+    Step::Taper.apply(sample.clone().cast()?)?.cast()
 }
 
 /// See [`edge_taper`].
@@ -293,10 +293,4 @@ fn per_plane(sample: Sample<f64>, step: impl Fn(&mut [f64], usize)) -> Result<Sa
         step(plane, shape.width);
     }
     Sample::new(shape, data)
-}
-
-/// The same sample in another scalar.
-fn cast<T: Real, U: Real>(sample: Sample<T>) -> Result<Sample<U>> {
-    let shape = sample.shape();
-    Sample::new(shape, sample.into_data().into_iter().map(|v| U::of(v.f64())).collect())
 }

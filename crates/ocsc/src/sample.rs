@@ -75,27 +75,58 @@ impl fmt::Display for Shape {
     }
 }
 
-/// One sample x: a finite array of [`Shape`] (channel, depth, height, width).
+/// One sample x: a finite array of [`Shape`] (channel, depth, height, width), of which parts may be unobserved.
+///
+/// A mask says which values were observed. Unobserved ones have no influence on anything: they are stored as zeros,
+/// whatever was given, and nothing but a mask tells them from observed zeros.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample<T> {
     shape: Shape,
     data: Vec<T>,
+    mask: Option<Vec<bool>>,
 }
 
 impl<T: Real> Sample<T> {
     /// Checks that the shape holds the data, that nothing is empty and that every value is finite.
     pub fn new(shape: Shape, data: Vec<T>) -> Result<Self> {
+        Self::with_mask(shape, data, None)
+    }
+
+    /// A sample of which only those values were observed where `mask` is true: one truth for every value, or one for
+    /// every pixel, which then holds for all channels. Unobserved values may be anything, even NaN. A mask that hides
+    /// nothing is none.
+    pub fn masked(shape: Shape, data: Vec<T>, mask: Vec<bool>) -> Result<Self> {
+        Self::with_mask(shape, data, Some(mask))
+    }
+
+    fn with_mask(shape: Shape, mut data: Vec<T>, mask: Option<Vec<bool>>) -> Result<Self> {
         if shape.is_empty() {
             return Err(Error::invalid("sample", "at least one value on every axis", shape));
         }
         if data.len() != shape.len() {
             return Err(Error::invalid("sample", format!("{} values for shape {shape}", shape.len()), data.len()));
         }
+        let mask = match mask {
+            Some(mask) if mask.len() == shape.len() => Some(mask),
+            Some(mask) if mask.len() == shape.pixels() => Some(mask.repeat(shape.channels)),
+            Some(mask) => {
+                let expected = format!("{} or {} truth values for shape {shape}", shape.pixels(), shape.len());
+                return Err(Error::invalid("mask", expected, mask.len()));
+            }
+            None => None,
+        };
+        let mask = mask.filter(|mask| mask.contains(&false));
+        if let Some(mask) = &mask {
+            if !mask.contains(&true) {
+                return Err(Error::invalid("mask", "at least one observed value", "none"));
+            }
+            data.iter_mut().zip(mask).filter(|(_, seen)| !**seen).for_each(|(v, _)| *v = T::zero());
+        }
         if let Some(i) = data.iter().position(|v| !v.is_finite()) {
             let (y, x) = ((i / shape.width) % shape.height, i % shape.width);
             return Err(Error::invalid("sample", "finite values", format!("{} at row {y}, column {x}", data[i])));
         }
-        Ok(Sample { shape, data })
+        Ok(Sample { shape, data, mask })
     }
 
     /// The lengths of the axes.
@@ -103,9 +134,25 @@ impl<T: Real> Sample<T> {
         self.shape
     }
 
-    /// The values, in the order (channel, depth, height, width).
+    /// The values, in the order (channel, depth, height, width); zeros where nothing was observed.
     pub fn data(&self) -> &[T] {
         &self.data
+    }
+
+    /// Which values were observed, in the order of the values; none if all were.
+    pub fn mask(&self) -> Option<&[bool]> {
+        self.mask.as_deref()
+    }
+
+    /// The values that were observed.
+    pub fn observed(&self) -> impl Iterator<Item = T> + '_ {
+        let seen = |i: usize| self.mask.as_ref().is_none_or(|mask| mask[i]);
+        self.data.iter().enumerate().filter(move |(i, _)| seen(*i)).map(|(_, v)| *v)
+    }
+
+    /// How many values were observed.
+    pub fn n_observed(&self) -> usize {
+        self.mask.as_ref().map_or(self.data.len(), |mask| mask.iter().filter(|seen| **seen).count())
     }
 
     /// Gives the values back.
@@ -113,9 +160,24 @@ impl<T: Real> Sample<T> {
         self.data
     }
 
-    /// Applies `f` to every value in `f64`.
+    /// Gives shape, values and mask back.
+    pub fn into_parts(self) -> (Shape, Vec<T>, Option<Vec<bool>>) {
+        (self.shape, self.data, self.mask)
+    }
+
+    /// The same sample in another scalar.
+    pub fn cast<U: Real>(self) -> Result<Sample<U>> {
+        let (shape, data, mask) = self.into_parts();
+        Sample::with_mask(shape, data.into_iter().map(|v| U::of(v.f64())).collect(), mask)
+    }
+
+    /// Applies `f` to every observed value in `f64`.
     pub fn map(&self, f: impl Fn(f64) -> f64) -> Sample<T> {
-        Sample { shape: self.shape, data: self.data.iter().map(|v| T::of(f(v.f64()))).collect() }
+        let mut data: Vec<T> = self.data.iter().map(|v| T::of(f(v.f64()))).collect();
+        for (v, _) in data.iter_mut().zip(self.mask.iter().flatten()).filter(|(_, seen)| !**seen) {
+            *v = T::zero();
+        }
+        Sample { shape: self.shape, data, mask: self.mask.clone() }
     }
 }
 
