@@ -20,14 +20,23 @@ impl<T: Real> Samples<T> for Prepared<'_> {
     }
 
     fn get(&self, index: usize) -> ocsc::Result<Sample<T>> {
-        // In f64 up to here: contrast normalisation divides by small numbers.
-        let sample: Sample<f64> = self.source.get(index)?;
-        let prepared = self.preprocess.apply(sample).and_then(Sample::cast);
-        prepared.map_err(|e| Error::Source(format!("{}: {e}", self.source.name(index))))
+        self.prepare(index, self.source.get(index)?)
+    }
+
+    fn draw(&self, index: usize, pass: usize) -> ocsc::Result<Sample<T>> {
+        self.prepare(index, self.source.draw(index, pass)?)
     }
 
     fn name(&self, index: usize) -> String {
         self.source.name(index)
+    }
+}
+
+impl Prepared<'_> {
+    /// In f64 up to the end: contrast normalisation divides by small numbers.
+    fn prepare<T: Real>(&self, index: usize, sample: Sample<f64>) -> ocsc::Result<Sample<T>> {
+        let prepared = self.preprocess.apply(sample).and_then(Sample::cast);
+        prepared.map_err(|e| Error::Source(format!("{}: {e}", self.source.name(index))))
     }
 }
 

@@ -194,6 +194,12 @@ pub trait Samples<T: Real>: Sync {
     /// Reads sample `index`, which is below [`Samples::len`].
     fn get(&self, index: usize) -> Result<Sample<T>>;
 
+    /// Reads sample `index` for learning, in a pass counted from 0. Sources that cut samples at random do it anew in every
+    /// pass here, and always in the same place in [`Samples::get`]; the answer depends on nothing but the two numbers.
+    fn draw(&self, index: usize, _pass: usize) -> Result<Sample<T>> {
+        self.get(index)
+    }
+
     /// What to call sample `index` in messages and file names.
     fn name(&self, index: usize) -> String {
         format!("sample {index}")

@@ -104,7 +104,7 @@ pub fn train<T: Real>(
         let order = visiting_order(samples.len(), config.seed, progress.pass);
         while progress.visited < order.len() {
             let visit = &order[progress.visited..][..config.batch_size.min(order.len() - progress.visited)];
-            let batch = visit.iter().map(|&i| read(samples, i)).collect::<Result<Vec<_>>>()?;
+            let batch = visit.iter().map(|&i| draw(samples, i, progress.pass)).collect::<Result<Vec<_>>>()?;
             let clock = Clock::start();
             let step = learner.partial_fit_batch(&batch).map_err(|e| name_samples(e, samples, visit))?;
             clock.stop(&mut progress);
@@ -272,6 +272,11 @@ pub fn code_each<T: Real, E: From<Error>>(
 /// Reads a sample; its errors name it.
 fn read<T: Real>(samples: &dyn Samples<T>, index: usize) -> Result<Sample<T>> {
     samples.get(index).map_err(|e| name_samples(e, samples, &[index]))
+}
+
+/// Reads a sample for learning; its errors name it.
+fn draw<T: Real>(samples: &dyn Samples<T>, index: usize, pass: usize) -> Result<Sample<T>> {
+    samples.draw(index, pass).map_err(|e| name_samples(e, samples, &[index]))
 }
 
 /// Adds the names of samples to an error about them.
