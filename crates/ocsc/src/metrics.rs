@@ -15,7 +15,8 @@ pub struct Objective {
 }
 
 impl Objective {
-    /// Both terms of `code` as a code of `sample`; with a `zero` boundary the data term counts what sticks out.
+    /// Both terms of `code` as a code of `sample`; the data term is over observed values, and with a `zero` boundary over
+    /// what sticks out, too.
     pub fn of<T: Real>(
         sample: &Sample<T>,
         code: &Code<T>,
@@ -26,7 +27,8 @@ impl Objective {
         if shape != sample.shape() {
             return Err(Error::invalid("code", format!("a code of a sample of {}", sample.shape()), shape));
         }
-        let inside: f64 = sample.data().iter().zip(estimate).map(|(x, e)| (x.f64() - e).powi(2)).sum();
+        let inside: f64 =
+            sample.data().iter().zip(estimate).zip(seen(sample)).map(|((x, e), s)| s * (x.f64() - e).powi(2)).sum();
         let outside = if boundary == Boundary::Zero { outside } else { 0.0 };
         Ok(Objective { data_term: 0.5 * (inside + outside), l1: code.l1() })
     }
@@ -43,13 +45,13 @@ pub fn sparsity<T: Real>(code: &Code<T>) -> f64 {
     if coefficients == 0.0 { 0.0 } else { code.nonzeros() as f64 / coefficients }
 }
 
-/// The range max - min of all values of all samples: the peak with which the paper's PSNR numbers are reproduced.
+/// The range max - min of all observed values of all samples: the peak with which the paper's PSNR numbers are reproduced.
 ///
 /// Takes samples or references to them, and refuses to answer for none. Zero if all values are equal.
 pub fn range<T: Real>(samples: impl IntoIterator<Item: Borrow<Sample<T>>>) -> Result<f64> {
     let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
     for sample in samples {
-        for v in sample.borrow().data() {
+        for v in sample.borrow().observed() {
             low = low.min(v.f64());
             high = high.max(v.f64());
         }
@@ -60,9 +62,9 @@ pub fn range<T: Real>(samples: impl IntoIterator<Item: Borrow<Sample<T>>>) -> Re
     Ok(high - low)
 }
 
-/// The mean squared error: the mean of (reference - estimate)^2 over all values.
+/// The mean squared error: the mean of (reference - estimate)^2 over all values that the reference observed.
 pub fn mse<T: Real>(reference: &Sample<T>, estimate: &Sample<T>) -> Result<f64> {
-    Ok(squared_error(reference, estimate)? / reference.data().len() as f64)
+    Ok(squared_error(reference, estimate)? / reference.n_observed() as f64)
 }
 
 /// The peak signal-to-noise ratio 10 log10(peak^2 / mse), in decibels; infinite if the two are equal.
@@ -84,11 +86,14 @@ pub fn psnr<T: Real>(reference: &Sample<T>, estimate: &Sample<T>, peak: f64) -> 
 /// where m, v and c are means, variances and covariance under an 11 x 11 Gaussian of sigma 1.5 (normalised by its sum,
 /// not by sample counts). Only positions whose window lies within the image count, as in the paper and in
 /// scikit-image, so an image smaller than the window on either axis is refused. The mean is taken over channels and
-/// depth slices too. It is 1 for equal samples and never more.
+/// depth slices too. It is 1 for equal samples and never more. Windows need whole samples, so masks are refused.
 pub fn ssim<T: Real>(a: &Sample<T>, b: &Sample<T>, peak: f64) -> Result<f64> {
     const WINDOW: usize = 11;
     check_peak(peak)?;
     check_shapes(a, b)?;
+    if a.mask().is_some() || b.mask().is_some() {
+        return Err(Error::invalid("ssim", "samples without a mask", "a mask"));
+    }
     // The quotient multiplies four values, which must not overflow.
     let largest = a.data().iter().chain(b.data()).map(|v| v.f64().abs()).fold(0.0, f64::max) / peak;
     if largest > 1e75 {
@@ -137,10 +142,15 @@ fn scaled<T: Real>(values: &[T], peak: f64) -> Vec<f64> {
     values.iter().map(|v| v.f64() / peak).collect()
 }
 
-/// ||a - b||^2.
+/// ||a - b||^2 over what a observed.
 fn squared_error<T: Real>(a: &Sample<T>, b: &Sample<T>) -> Result<f64> {
     check_shapes(a, b)?;
-    Ok(a.data().iter().zip(b.data()).map(|(a, b)| (a.f64() - b.f64()).powi(2)).sum())
+    Ok(a.data().iter().zip(b.data()).zip(seen(a)).map(|((a, b), s)| s * (a.f64() - b.f64()).powi(2)).sum())
+}
+
+/// 1 for every observed value, 0 for others.
+fn seen<T: Real>(sample: &Sample<T>) -> impl Iterator<Item = f64> + '_ {
+    (0..sample.data().len()).map(|i| sample.mask().map_or(1.0, |mask| f64::from(u8::from(mask[i]))))
 }
 
 fn check_shapes<T: Real>(reference: &Sample<T>, estimate: &Sample<T>) -> Result<()> {

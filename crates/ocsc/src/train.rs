@@ -204,7 +204,7 @@ pub fn evaluate<T: Real>(
     // One sample at a time: two visits instead of holding them all.
     let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
     for i in 0..samples.len() {
-        for v in read(samples, i)?.data() {
+        for v in read(samples, i)?.observed() {
             (low, high) = (low.min(v.f64()), high.max(v.f64()));
         }
     }

@@ -18,7 +18,8 @@
 //! **Boundaries.** `circular`: p + tau wraps around, so on samples shorter than 2m - 1 two atoms meet at several lags, and
 //! an atom meets itself. `zero`: positions run from -(m-1), and x is zero outside the sample. `free`: the outside is not
 //! observed; it is filled with D z for the dictionary of that moment. At this dictionary the objective above then is the
-//! one of the sample alone, and at any other one it lies above it, so what lowers it lowers both.
+//! one of the sample alone, and at any other one it lies above it, so what lowers it lowers both. Values that a mask hides
+//! are filled in the same way, whatever the boundary.
 //!
 //! **Storage.** Since phi_lk(-tau) = phi_kl(tau), only k <= l, the whole window of lags each: about K (K + 1) / 2 windows,
 //! in blocks of LANES filters l as [`Window`] says. The first block of row k holds zeros for l < k. Numbers are kept in T:
@@ -34,6 +35,7 @@ use super::{LANES, Window};
 use crate::config::Boundary;
 use crate::{Atom, Code, Dictionary, Error, Real, Result, Sample, Shape};
 use rayon::prelude::*;
+use std::borrow::Cow;
 
 /// How far the weight may be from 1 before it is multiplied in, as a factor.
 const FAR: f64 = 64.0;
@@ -182,9 +184,10 @@ impl<T: Real> Lags<T> {
     ) -> Result<()> {
         let margin = self.check(sample, code, dictionary, boundary)?;
         let (f, positions) = (self.filter, code.shape());
-        let canvas = Canvas::new(sample, code, dictionary, boundary, margin);
+        let values = filled(sample, code, dictionary, boundary)?;
+        let canvas = Canvas::new(&values, sample.shape(), code, dictionary, boundary, margin);
         let scale = 1.0 / self.weight;
-        self.constant += 0.5 * scale * canvas.energy(sample, boundary);
+        self.constant += 0.5 * scale * canvas.energy(&values, boundary);
         let lines = Lines::new(code, boundary == Boundary::Circular, &self.window);
         let (window, n) = (&self.window, self.n_filters);
         let mut tasks = Vec::with_capacity(n);
@@ -333,6 +336,19 @@ impl Lines {
     }
 }
 
+/// The sample's values, and D z where nothing was observed.
+fn filled<'a, T: Real>(
+    sample: &'a Sample<T>,
+    code: &Code<T>,
+    dictionary: &Dictionary<T>,
+    boundary: Boundary,
+) -> Result<Cow<'a, [T]>> {
+    let Some(mask) = sample.mask() else { return Ok(Cow::Borrowed(sample.data())) };
+    let estimate = code.reconstruct(dictionary, boundary)?;
+    let either = |((x, e), seen): ((&T, &T), &bool)| if *seen { *x } else { *e };
+    Ok(Cow::Owned(sample.data().iter().zip(estimate.data()).zip(mask).map(either).collect()))
+}
+
 /// The sample where filters can see it, so that no patch wraps or sticks out: (channel, depth, height, width), positions
 /// plus filter minus one on each axis.
 struct Canvas {
@@ -342,13 +358,14 @@ struct Canvas {
 
 impl Canvas {
     fn new<T: Real>(
-        sample: &Sample<T>,
+        values: &[T],
+        s: Shape,
         code: &Code<T>,
         dictionary: &Dictionary<T>,
         boundary: Boundary,
         margin: [usize; 3],
     ) -> Self {
-        let (s, f, positions) = (sample.shape(), dictionary.shape(), code.shape());
+        let (f, positions) = (dictionary.shape(), code.shape());
         let axes: [usize; 3] = std::array::from_fn(|i| positions[i] + f.spatial()[i] - 1);
         let mut canvas = Canvas { axes, values: vec![0.0; s.channels * axes.iter().product::<usize>()] };
         if boundary == Boundary::Free {
@@ -370,7 +387,7 @@ impl Canvas {
                     let from = ((c * s.depth + z % s.depth) * s.height + y % s.height) * s.width;
                     let to = ((c * axes[0] + z + margin[0]) * axes[1] + y + margin[1]) * axes[2] + margin[2];
                     for x in 0..lengths[2] {
-                        canvas.values[to + x] = sample.data()[from + if repeat { x % s.width } else { x }].f64();
+                        canvas.values[to + x] = values[from + if repeat { x % s.width } else { x }].f64();
                     }
                 }
             }
@@ -387,10 +404,10 @@ impl Canvas {
     }
 
     /// ||x||^2 over everything that counts, each pixel once.
-    fn energy<T: Real>(&self, sample: &Sample<T>, boundary: Boundary) -> f64 {
+    fn energy<T: Real>(&self, values: &[T], boundary: Boundary) -> f64 {
         match boundary {
             Boundary::Free => self.values.iter().map(|v| v * v).sum(),
-            Boundary::Circular | Boundary::Zero => sample.data().iter().map(|v| v.f64() * v.f64()).sum(),
+            Boundary::Circular | Boundary::Zero => values.iter().map(|v| v.f64() * v.f64()).sum(),
         }
     }
 

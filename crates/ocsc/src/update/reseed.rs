@@ -85,7 +85,10 @@ impl Reseed {
             return Ok(());
         }
         let (shape, estimate, _) = code.reconstruct_f64(dictionary, boundary)?;
-        let residual: Vec<f64> = sample.data().iter().zip(estimate).map(|(x, e)| x.f64() - e).collect();
+        let mut residual: Vec<f64> = sample.data().iter().zip(estimate).map(|(x, e)| x.f64() - e).collect();
+        for (r, _) in residual.iter_mut().zip(sample.mask().into_iter().flatten()).filter(|(_, seen)| !**seen) {
+            *r = 0.0;
+        }
         let circular = boundary == Boundary::Circular;
         self.patches.extend(worst_patches(&residual, shape, dictionary.shape(), circular, due + FEW - 1));
         Ok(())

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 const BOUNDARIES: [Boundary; 3] = [Boundary::Circular, Boundary::Zero, Boundary::Free];
 
-fn coder<T: Real>(
+pub(crate) fn coder<T: Real>(
     d: &Dictionary<T>,
     beta: f64,
     tol: f64,
@@ -21,7 +21,7 @@ fn coder<T: Real>(
 /// The pixels that count, in the order of a grid that holds every atom, and the atoms as columns over them.
 ///
 /// Written for obviousness: the grid is the sample with filter-minus-one pixels before and behind each axis, pixel by pixel.
-fn explicit(d: &Dictionary<f64>, x: &Sample<f64>, boundary: Boundary) -> (Matrix, Vec<f64>) {
+pub(crate) fn explicit(d: &Dictionary<f64>, x: &Sample<f64>, boundary: Boundary) -> (Matrix, Vec<f64>) {
     let (f, s) = (d.shape(), x.shape());
     let [fs, ss] = [f.spatial(), s.spatial()];
     let margin = if boundary == Boundary::Circular { [0; 3] } else { fs.map(|n| n - 1) };
@@ -38,9 +38,9 @@ fn explicit(d: &Dictionary<f64>, x: &Sample<f64>, boundary: Boundary) -> (Matrix
     for c in 0..s.channels {
         for p in all(grid) {
             let within = inside(p);
-            counts.push(boundary != Boundary::Free || within);
             let q: [usize; 3] = std::array::from_fn(|i| p[i].wrapping_sub(margin[i]));
             let source = |q: [usize; 3]| ((c * ss[0] + q[0]) * ss[1] + q[1]) * ss[2] + q[2];
+            counts.push(if within { x.mask().is_none_or(|m| m[source(q)]) } else { boundary != Boundary::Free });
             target.push(if within { x.data()[source(q)] } else { 0.0 });
         }
     }
@@ -64,7 +64,7 @@ fn explicit(d: &Dictionary<f64>, x: &Sample<f64>, boundary: Boundary) -> (Matrix
 }
 
 /// Small problems of all kinds: (sample, filter, K, seed).
-fn problems() -> impl Strategy<Value = (Shape, Shape, usize, u64)> {
+pub(crate) fn problems() -> impl Strategy<Value = (Shape, Shape, usize, u64)> {
     let sizes = prop_oneof![
         (Just(1_usize), Just(1_usize), 6..40_usize),
         (Just(1_usize), 3..8_usize, 3..8_usize),

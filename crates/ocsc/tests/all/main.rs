@@ -10,6 +10,7 @@ mod errors;
 mod fast;
 mod fourier;
 mod lags;
+mod mask;
 mod metrics;
 mod preprocess;
 mod reseed;

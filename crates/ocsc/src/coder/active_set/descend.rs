@@ -216,7 +216,7 @@ fn add<T: Real, const FMA: bool>(
             canvas[start..][..LANES].copy_from_slice(&columns);
         }
         if atom.border {
-            mend(frame, &mut canvas[*start as usize - base..][..frame.stride], column);
+            mend(frame, &mut canvas[*start as usize - base..][..frame.stride], *start as usize, column);
         }
     }
 }
@@ -229,10 +229,12 @@ fn load<T: Real>(canvas: &[T], start: usize) -> [T; LANES] {
     block
 }
 
-/// After an atom was added to a row from `column` on: repeats the columns kept twice, clears those that do not count.
+/// After an atom was added to the row that starts at `start`, from `column` on: clears the columns that do not count, repeats
+/// those kept twice.
 #[inline(never)]
-pub(super) fn mend<T: Real>(frame: &Frame, row: &mut [T], column: usize) {
+pub(super) fn mend<T: Real>(frame: &Frame, row: &mut [T], start: usize, column: usize) {
     let end = column + frame.filter.width;
+    frame.hide(start + column, &mut row[column..end]);
     match frame.boundary {
         Boundary::Circular => frame.repeat_columns(row, column, end),
         Boundary::Free => {

@@ -7,9 +7,11 @@
 //!   wraps.
 //! - `zero`: the sample is framed by filter-minus-one zeros on each side, which are data.
 //! - `free`: the same frame, but its residual is zero by definition: it does not count.
+//!
+//! Values that a mask hides are like the frame of `free`: their residual is zero by definition.
 
 use crate::config::Boundary;
-use crate::{Error, Real, Result, Shape};
+use crate::{Error, Real, Result, Sample, Shape};
 
 /// Atoms are handled in blocks of this many columns.
 pub(super) const LANES: usize = 16;
@@ -33,17 +35,32 @@ pub(super) struct Frame {
     margin: [usize; 3],
     /// Where each row of a filter on each line starts, (lines, rows in whole groups); see [`Frame::starts`].
     starts: Vec<u32>,
+    /// With a mask: which numbers of the canvas count, the columns kept twice included.
+    seen: Option<Vec<bool>>,
 }
 
 impl Frame {
+    /// The geometry of a sample with its mask.
+    pub(super) fn of<T: Real>(sample: &Sample<T>, filter: Shape, boundary: Boundary) -> Result<Self> {
+        let mut frame = Frame::new(sample.shape(), filter, boundary)?;
+        if let Some(mask) = sample.mask() {
+            let mut seen = vec![boundary == Boundary::Zero; frame.len()];
+            frame.place(mask, &mut seen);
+            frame.seen = Some(seen);
+        }
+        Ok(frame)
+    }
+
+    /// The geometry of a shape of which everything is observed.
     pub(super) fn new(sample: Shape, filter: Shape, boundary: Boundary) -> Result<Self> {
         let [s, f] = [sample.spatial(), filter.spatial()];
         let margin = if boundary == Boundary::Circular { [0; 3] } else { f.map(|n| n - 1) };
         let positions = std::array::from_fn(|i| s[i] + margin[i]);
         let [depth, height, _] = std::array::from_fn(|i| s[i] + 2 * margin[i]);
         let stride = positions[2].next_multiple_of(LANES) + filter.width.next_multiple_of(LANES);
+        let starts = Vec::new();
         let mut frame =
-            Frame { boundary, sample, filter, positions, depth, height, stride, margin, starts: Vec::new() };
+            Frame { boundary, sample, filter, positions, depth, height, stride, margin, starts, seen: None };
         if frame.len() > u32::MAX as usize {
             return Err(Error::invalid("sample", "at most 2^32 numbers with its frame", sample));
         }
@@ -130,8 +147,13 @@ impl Frame {
     /// The canvas of a sample: its values, framed by zeros.
     pub(super) fn fill<T: Real>(&self, sample: &[T], canvas: &mut [T]) {
         canvas.fill(T::zero());
+        self.place(sample, canvas);
+    }
+
+    /// Writes something that has the sample's shape where the sample lies.
+    fn place<V: Copy>(&self, values: &[V], canvas: &mut [V]) {
         for (row, out) in canvas.chunks_exact_mut(self.stride).enumerate() {
-            if let Some(x) = self.source(row, sample) {
+            if let Some(x) = self.source(row, values) {
                 out[self.first_column()..][..x.len()].copy_from_slice(x);
             }
             self.repeat_columns(out, 0, self.filter.width - 1);
@@ -149,6 +171,37 @@ impl Frame {
             if from < again {
                 row.copy_within(from..to.min(again), from + width);
             }
+        }
+    }
+
+    /// Whether there is a mask.
+    pub(super) fn is_masked(&self) -> bool {
+        self.seen.is_some()
+    }
+
+    /// Whether a mask hides anything that an atom at this position covers.
+    pub(super) fn hides(&self, line: usize, column: usize) -> bool {
+        let covered = |start: &u32| *start as usize + column..*start as usize + column + self.filter.width;
+        let rows = &self.starts(line)[..self.filter_rows()];
+        self.seen.as_ref().is_some_and(|seen| rows.iter().any(|start| seen[covered(start)].contains(&false)))
+    }
+
+    /// Whether a number that row `row` of an atom on `line` covers counts.
+    pub(super) fn counts(&self, line: usize, row: usize, column: usize) -> bool {
+        match &self.seen {
+            Some(seen) => seen[self.starts(line)[row] as usize + column],
+            None if self.boundary == Boundary::Free => {
+                let (first, last) = self.counted_columns();
+                self.row_counts(line, row) && (first..last).contains(&column)
+            }
+            None => true,
+        }
+    }
+
+    /// Clears what a mask hides of the numbers of the canvas from `start` on.
+    pub(super) fn hide<T: Real>(&self, start: usize, values: &mut [T]) {
+        for (v, _) in values.iter_mut().zip(self.seen.iter().flat_map(|s| &s[start..])).filter(|(_, seen)| !**seen) {
+            *v = T::zero();
         }
     }
 

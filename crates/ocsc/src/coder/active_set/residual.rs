@@ -55,10 +55,10 @@ impl<T: Real> ActiveSet<T> {
                 for near in bands.before(band).into_iter().chain([band]) {
                     list.band(bands, near).iter().for_each(|a| self.subtract(frame, a, start, &mut exact));
                 }
-                let rows = exact.chunks_exact_mut(frame.stride).zip(canvas.chunks_exact_mut(frame.stride)).enumerate();
-                rows.fold(Sums::default(), |sums, (row, (exact, out))| {
-                    let source = frame.source(start / frame.stride + row, sample.data());
-                    finish_row(frame, source, exact, out, sums)
+                let rows = exact.chunks_exact_mut(frame.stride).zip(canvas.chunks_exact_mut(frame.stride));
+                let numbered = rows.enumerate().map(|(row, (exact, out))| (start / frame.stride + row, exact, out));
+                numbered.fold(Sums::default(), |sums, (row, exact, out)| {
+                    finish_row(frame, row, frame.source(row, sample.data()), exact, out, sums)
                 })
             })
             .collect();
@@ -116,8 +116,15 @@ impl<T: Real> ActiveSet<T> {
     }
 }
 
-/// Brings one row into the canvas's form, rounds it, and adds it to the sums.
-fn finish_row<T: Real>(frame: &Frame, source: Option<&[T]>, exact: &mut [f64], out: &mut [T], mut sums: Sums) -> Sums {
+/// Brings one row into the canvas's form, rounds it, and adds it to the sums; `source` is the sample's row that lies there.
+fn finish_row<T: Real>(
+    frame: &Frame,
+    row: usize,
+    source: Option<&[T]>,
+    exact: &mut [f64],
+    out: &mut [T],
+    mut sums: Sums,
+) -> Sums {
     let (width, again) = (frame.sample.width, frame.filter.width - 1);
     let counted = match frame.boundary {
         Boundary::Circular => {
@@ -135,6 +142,7 @@ fn finish_row<T: Real>(frame: &Frame, source: Option<&[T]>, exact: &mut [f64], o
             counted
         }
     };
+    frame.hide(row * frame.stride, exact);
     out.iter_mut().zip(&*exact).for_each(|(o, e)| *o = T::of(*e));
     for x in counted {
         let rounded = out[x].f64();

@@ -157,7 +157,8 @@ impl Matrix {
         for sweep in 0..200_000 {
             for (j, column) in self.columns.iter().enumerate() {
                 let c = dot(column, &r) + norms[j] * z[j];
-                let new = soft(c, beta) / norms[j];
+                // A column that nobody observes stays at zero.
+                let new = if norms[j] > 0.0 { soft(c, beta) / norms[j] } else { 0.0 };
                 if new != z[j] {
                     let step = new - z[j];
                     r.iter_mut().zip(column).for_each(|(r, c)| *r -= step * c);
