@@ -9,7 +9,9 @@ use ocsc::config::{ActiveSetConfig, BlockDescentConfig, Boundary, CoderConfig, D
 use ocsc::preprocess::Preprocess;
 use ocsc::{Config, Method};
 use std::path::PathBuf;
-use value::{Size, at_least_one, forgetting, positive, relaxation, threads};
+use value::{Size, at_least_one, forgetting, memory, positive, relaxation, threads};
+
+pub(crate) use value::Every;
 
 /// Online convolutional sparse coding: learn small filters from a stream of images, and represent new images as sums of
 /// those filters convolved with sparse maps, each with a proven bound on how far it is from optimal.
@@ -96,6 +98,9 @@ pub(crate) struct DataArgs {
     /// Take only the first N samples
     #[arg(long, value_parser = at_least_one, value_name = "N")]
     pub(crate) limit: Option<usize>,
+    /// Stop at a sample that cannot be read or does not fit, instead of reporting it and going on without it
+    #[arg(long)]
+    pub(crate) strict: bool,
 }
 
 impl DataArgs {
@@ -123,9 +128,13 @@ pub(crate) struct Learn {
     /// Evaluate on the test data every N samples
     #[arg(long, requires = "test", value_parser = at_least_one, value_name = "N")]
     pub(crate) test_every: Option<usize>,
-    /// Write a checkpoint to the model file every N samples, and at the end
-    #[arg(long, value_parser = at_least_one, value_name = "N")]
-    pub(crate) checkpoint_every: Option<usize>,
+    /// Write a checkpoint to the model file every N samples or so many minutes (30min), and at the end; without this
+    /// option every 10 minutes, and none at the end
+    #[arg(long, value_name = "N|MINUTES")]
+    pub(crate) checkpoint_every: Option<Every>,
+    /// Refuse to start if more memory than this would be needed, e.g. 500MB or 32GB [default: what is free]
+    #[arg(long, value_parser = memory, value_name = "BYTES")]
+    pub(crate) memory_limit: Option<usize>,
     /// Write a log, one JSON object per line
     #[arg(long, value_name = "RUN.jsonl")]
     pub(crate) log: Option<PathBuf>,

@@ -4,7 +4,7 @@ use crate::args::{Code, Format, Reconstruct};
 use crate::console::{self, Console};
 use crate::data::{Source, codes, write};
 use crate::model::{Prepared, coding_config};
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use ocsc::coder::Status;
 use ocsc::config::Dtype;
 use ocsc::learner::coder;
@@ -33,11 +33,23 @@ fn code<T: Real>(args: &Code, console: &Console) -> Result<()> {
     let mut bar = console.progress("coding", source.len(), 0);
     console::catch_interrupts()?;
     let (mut objective, mut gap, mut nonzeros, mut unconverged) = (0.0, 0.0_f64, 0, 0);
-    code_each(coder.as_mut(), &saved.dictionary, &samples, |i, _, coded, _| -> Result<()> {
+    let (mut made, mut skipped) = (0_usize, Vec::new());
+    code_each(coder.as_mut(), &saved.dictionary, &samples, |i, item| -> Result<()> {
+        let coded = match item {
+            Ok(item) => item.coded,
+            Err(error) if args.data.strict => bail!(error),
+            Err(error) => {
+                bar.note(&format!("skipped: {error}"));
+                bar.advance(1, "");
+                skipped.push(error.to_string());
+                return Ok(());
+            }
+        };
         let extra = [("objective", coded.total()), ("gap", coded.relative_gap()), ("beta", config.beta)];
         let path = args.out.join(format!("{}.npz", source.file_stem(i)));
         codes::write_code(&path, &coded.code, saved.dictionary.rank(), &extra)?;
-        objective += coded.total() / source.len() as f64;
+        made += 1;
+        objective += coded.total();
         gap = gap.max(coded.relative_gap());
         nonzeros += coded.code.nonzeros();
         unconverged += usize::from(coded.status != Status::Converged);
@@ -47,17 +59,22 @@ fn code<T: Real>(args: &Code, console: &Console) -> Result<()> {
         Ok(())
     })?;
     drop(bar);
-    if unconverged > 0 {
-        console.say(format!("{unconverged} of {} codes did not reach the tolerance {}; their files hold the gap they reached. Raise --max-iters or --time-limit, or use --dtype f64", source.len(), config.tol));
+    if let (0, Some(first)) = (made, skipped.first()) {
+        bail!("none of {} samples could be coded; the first: {first}", source.len());
     }
-    let nonzeros = nonzeros as f64 / source.len() as f64;
+    if unconverged > 0 {
+        console.say(format!("{unconverged} of {made} codes did not reach the tolerance {}; their files hold the gap they reached. Raise --max-iters or --time-limit, or use --dtype f64", config.tol));
+    }
+    let (objective, nonzeros) = (objective / made as f64, nonzeros as f64 / made as f64);
     if args.coding.json {
-        let result =
-            serde_json::json!({"samples": source.len(), "objective": objective, "gap": gap, "nonzeros": nonzeros});
+        let result = serde_json::json!({
+            "samples": made, "objective": objective, "gap": gap, "nonzeros": nonzeros, "skipped": skipped.len(),
+        });
         return console.result(result.to_string());
     }
+    let skips = if skipped.is_empty() { String::new() } else { format!(", {} samples skipped", skipped.len()) };
     console.table(&[
-        ("codes".to_owned(), format!("{} in {}", source.len(), args.out.display())),
+        ("codes".to_owned(), format!("{made} in {}{skips}", args.out.display())),
         ("objective".to_owned(), format!("{objective:.3}")),
         ("worst gap".to_owned(), format!("{:.3} %", 100.0 * gap)),
         ("non-zeros".to_owned(), format!("{nonzeros:.1} per sample")),

@@ -2,12 +2,16 @@
 
 use anyhow::{Context, Result};
 use indicatif::{ProgressBar, ProgressStyle};
+use std::cmp::Ordering;
 use std::io::{IsTerminal, Write};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 /// Without a terminal, progress is printed at most this often.
 const LINE_EVERY: Duration = Duration::from_secs(5);
+
+/// So many messages are shown beside a progress display.
+const MOST_NOTES: usize = 20;
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
@@ -62,7 +66,7 @@ impl Console {
             bar.enable_steady_tick(Duration::from_millis(200));
             bar
         });
-        Progress { bar, plain: !self.terminal && !self.quiet, what, total, done, last: None }
+        Progress { bar, plain: !self.terminal && !self.quiet, what, total, done, last: None, notes: 0 }
     }
 }
 
@@ -74,12 +78,34 @@ pub(crate) struct Progress {
     total: usize,
     done: usize,
     last: Option<Instant>,
+    notes: usize,
 }
 
 impl Progress {
+    /// A message beside the progress. Of a long series only the first are shown: a folder may hold thousands of files that
+    /// cannot be read.
+    pub(crate) fn note(&mut self, message: &str) {
+        self.notes += 1;
+        let message = match self.notes.cmp(&(MOST_NOTES + 1)) {
+            Ordering::Less => message,
+            Ordering::Equal => "... and more; the summary counts them",
+            Ordering::Greater => return,
+        };
+        match &self.bar {
+            Some(bar) => bar.println(message),
+            None if self.plain => drop(writeln!(std::io::stderr(), "{message}")),
+            None => {}
+        }
+    }
+
     /// So many more samples are done; `message` says how it goes.
     pub(crate) fn advance(&mut self, samples: usize, message: &str) {
-        self.done += samples;
+        self.reach(self.done + samples, message);
+    }
+
+    /// So many samples are done in all.
+    pub(crate) fn reach(&mut self, samples: usize, message: &str) {
+        self.done = samples;
         if let Some(bar) = &self.bar {
             bar.set_message(message.to_owned());
             bar.set_position(self.done as u64);
@@ -102,7 +128,7 @@ impl Drop for Progress {
 /// From here on the first Ctrl-C only sets a flag, the second ends the program at once.
 pub(crate) fn catch_interrupts() -> Result<()> {
     ctrlc::set_handler(|| {
-        if INTERRUPTED.swap(true, Ordering::SeqCst) {
+        if INTERRUPTED.swap(true, SeqCst) {
             std::process::exit(1);
         }
         let _ = writeln!(std::io::stderr(), "\ninterrupted: finishing the current sample (again to stop at once)");
@@ -112,7 +138,7 @@ pub(crate) fn catch_interrupts() -> Result<()> {
 
 /// Whether Ctrl-C was pressed.
 pub(crate) fn interrupted() -> bool {
-    INTERRUPTED.load(Ordering::SeqCst)
+    INTERRUPTED.load(SeqCst)
 }
 
 /// 1234567 bytes as `1.2 MB`.

@@ -14,7 +14,7 @@ use ocsc::checkpoint::replace_file;
 use ocsc::learner::coder;
 use ocsc::metrics::{psnr, ssim};
 use ocsc::preprocess::Preprocess;
-use ocsc::train::{Ended, Evaluation, Outcome, Progress, Schedule, TEST_TOL, evaluate, train};
+use ocsc::train::{Ended, Evaluation, Outcome, Progress, Schedule, TEST_TOL, evaluate, refuse, train};
 use ocsc::{Config, Online, Sample, checkpoint};
 
 const TRAINING: u64 = 24;
@@ -38,7 +38,7 @@ pub(crate) fn run(args: &Demo, console: &Console) -> Result<()> {
     let (samples, held_out) = (images(0..TRAINING)?, images(TRAINING..TRAINING + HELD_OUT)?);
 
     let mut learner = Online::<f32>::new(config.clone(), 1)?;
-    let before = evaluate(&config, learner.dictionary(), &held_out, TEST_TOL)?;
+    let before = evaluate(&config, learner.dictionary(), &held_out, TEST_TOL, &mut refuse)?;
     console.say(format!("learning {} filters of 11x11 in {} pass", args.filters, args.passes));
     let log = args.out.join("run.jsonl");
     let bar = console.progress("learning", args.passes.saturating_mul(samples.len()), 0);
@@ -47,7 +47,7 @@ pub(crate) fn run(args: &Demo, console: &Console) -> Result<()> {
     console::catch_interrupts()?;
     let outcome = train(&mut learner, &samples, Some(&held_out), &schedule, Progress::default(), &mut watch)?;
     drop(watch);
-    let after = evaluate(&config, learner.dictionary(), &held_out, TEST_TOL)?;
+    let after = evaluate(&config, learner.dictionary(), &held_out, TEST_TOL, &mut refuse)?;
 
     checkpoint::save(&args.out.join("model.safetensors"), &learner, None)?;
     let mosaic = dictionary_mosaic(learner.dictionary());

@@ -6,14 +6,14 @@ use crate::data::Source;
 use crate::model::{Prepared, coding_config};
 use anyhow::Result;
 use ocsc::config::Dtype;
-use ocsc::train::{Evaluation, TEST_TOL, evaluate};
+use ocsc::train::{Evaluation, Item, TEST_TOL, evaluate};
 use ocsc::{Real, checkpoint};
 
 pub(crate) fn run(args: &Evaluate, console: &Console) -> Result<()> {
     let saved = checkpoint::load::<f32>(&args.model)?;
     let evaluation = match coding_config(&saved.config, &args.coding, TEST_TOL).dtype {
-        Dtype::F32 => evaluated::<f32>(args)?,
-        Dtype::F64 => evaluated::<f64>(args)?,
+        Dtype::F32 => evaluated::<f32>(args, console)?,
+        Dtype::F64 => evaluated::<f64>(args, console)?,
     };
     let (gap, tol) = (evaluation.gap, args.coding.tol.unwrap_or(TEST_TOL));
     if gap > tol {
@@ -24,15 +24,31 @@ pub(crate) fn run(args: &Evaluate, console: &Console) -> Result<()> {
     if args.coding.json {
         return console.result(serde_json::to_string(&evaluation)?);
     }
-    console.table(&[vec![("samples".to_owned(), evaluation.samples.to_string())], rows(&evaluation)].concat())
+    let mut samples = evaluation.samples.to_string();
+    if evaluation.skipped > 0 {
+        samples.push_str(&format!(", {} skipped", evaluation.skipped));
+    }
+    console.table(&[vec![("samples".to_owned(), samples)], rows(&evaluation)].concat())
 }
 
-fn evaluated<T: Real>(args: &Evaluate) -> Result<Evaluation> {
+fn evaluated<T: Real>(args: &Evaluate, console: &Console) -> Result<Evaluation> {
     let saved = checkpoint::load::<T>(&args.model)?;
     let config = coding_config(&saved.config, &args.coding, TEST_TOL);
     let source = Source::open(&args.data.data, &args.data.options())?;
     let samples = Prepared { source: &source, preprocess: &config.preprocess };
-    Ok(evaluate(&config, &saved.dictionary, &samples, config.tol)?)
+    let mut bar = console.progress("evaluating", source.len(), 0);
+    let mut each = |_, item: ocsc::Result<Item<'_, T>>| {
+        match item {
+            Ok(item) => bar.advance(1, &format!("objective {:.1}", item.coded.total())),
+            Err(error) if args.data.strict => return Err(error),
+            Err(error) => {
+                bar.note(&format!("skipped: {error}"));
+                bar.advance(1, "");
+            }
+        }
+        Ok(())
+    };
+    Ok(evaluate(&config, &saved.dictionary, &samples, config.tol, &mut each)?)
 }
 
 /// An evaluation as rows of a table.

@@ -1,22 +1,26 @@
 //! `ocsc learn`: learn a dictionary, or go on learning one.
 
-use crate::args::Learn;
+use crate::args::{Every, Learn};
 use crate::console::{self, Console, bytes};
 use crate::data::{Axes, Source, SourceOptions};
+use crate::memory::{self, Survey};
 use crate::model::{Prepared, preprocessing};
-use crate::watch::{Log, Watch};
+use crate::watch::{Checkpoints, Log, Watch};
 use anyhow::{Context, Error, Result, bail, ensure};
 use ocsc::config::Dtype;
 use ocsc::learner::coder;
-use ocsc::statistics::{Lags, Spectral};
 use ocsc::train::{Ended, Outcome, Progress, Schedule, train, visiting_order};
 use ocsc::{Config, Dictionary, Method, Online, Real, Sample, Samples, Shape, checkpoint};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+/// How often a run that did not ask for checkpoints gets one: nobody loses more than this to a power cut.
+const CHECKPOINTS: Every = Every::Time(Duration::from_secs(600));
+
 pub(crate) fn run(args: &Learn, console: &Console) -> Result<()> {
     spare_inputs(args)?;
     checkpoint::check_writable(out(args)?).context("--out")?;
+    checkpoint::remove_leftovers(out(args)?);
     let source = Source::open(&args.data.data, &args.data.options())?;
     let options = SourceOptions { limit: None, ..args.data.options() };
     let test = if args.test.is_empty() { None } else { Some(Source::open(&args.test, &options).context("--test")?) };
@@ -40,19 +44,22 @@ fn learn<T: Real>(args: &Learn, source: &Source, test: Option<&Source>, console:
     let samples = Prepared { source, preprocess: &config.preprocess };
     let test = test.map(|source| Prepared { source, preprocess: &config.preprocess });
     if config.passes > 0 {
-        check_sizes::<T>(source, &config, learner.dictionary(), console)?;
-        test.as_ref().map_or(Ok(()), |test| check_test(test, learner.dictionary()))?;
+        let survey = survey::<T>(source, &config, learner.dictionary(), args.data.strict)?;
+        memory::ensure::<T>(&survey, &config, learner.dictionary(), args.memory_limit, console)?;
+        test.as_ref().map_or(Ok(()), |test| check_test(test, learner.dictionary(), args.data.strict))?;
     }
 
     let log = args.log.as_ref().map(|path| Log::open(path, args.resume.as_ref().map(|_| &progress))).transpose()?;
     let total = config.passes.saturating_mul(source.len());
     let bar = console.progress("learning", total, progress.samples);
-    let mut watch = Watch::new(bar, log, args.checkpoint_every.map(|every| (out.to_owned(), every)));
+    let checkpoints = Checkpoints::new(out, args.checkpoint_every.unwrap_or(CHECKPOINTS));
+    let mut watch = Watch::new(bar, log, Some(checkpoints));
     let schedule = Schedule {
         stop_tol: args.stop_tol,
         // A limit beyond what a duration holds is no limit.
         time_limit: args.time_limit.and_then(|limit| Duration::try_from_secs_f64(limit).ok()),
         test_every: args.test_every,
+        strict: args.data.strict,
     };
     console::catch_interrupts()?;
     let test = test.as_ref().map(|test| test as &dyn Samples<T>);
@@ -131,8 +138,7 @@ fn started<T: Real>(args: &Learn, source: &Source, console: &Console) -> Result<
     config.passes = args.passes.unwrap_or(config.passes);
     let samples = Prepared { source, preprocess: &config.preprocess.clone() };
     let order = visiting_order(source.len(), config.seed, 0);
-    let first = order[0];
-    let sample: Sample<T> = samples.get(first)?;
+    let (first, sample) = first_usable::<T>(&samples, &order, args.data.strict)?;
     let shape = Shape::from_axes(sample.shape().channels, &config.filter_shape)?;
     let rank = config.filter_shape.len();
     let (name, channels) = (source.name(first), sample.shape().channels);
@@ -144,7 +150,7 @@ fn started<T: Real>(args: &Learn, source: &Source, console: &Console) -> Result<
         let fits = sample.shape().spatial().iter().zip(shape.spatial()).all(|(s, f)| *s >= f);
         ensure!(fits, "{name}: expected at least the filters' size {shape} (--size), found {}", sample.shape());
         let need = config.n_filters.saturating_mul(shape.len()).saturating_mul(size_of::<T>());
-        ensure_memory("the filters", need)?;
+        memory::ensure_free("the filters", need)?;
     }
     let dictionary = match args.model.init.as_str() {
         "random" => Dictionary::random(config.n_filters, shape, rank, config.seed)?,
@@ -155,7 +161,11 @@ fn started<T: Real>(args: &Learn, source: &Source, console: &Console) -> Result<
         let mut coder = coder(&config, &dictionary, config.tol)?;
         let (batch, mut beta_max) = (&order[..config.batch_size.min(order.len())], 0.0_f64);
         for &i in batch {
-            beta_max = beta_max.max(coder.beta_max(&samples.get(i)?)?);
+            match samples.get(i) {
+                Ok(sample) => beta_max = beta_max.max(coder.beta_max(&sample)?),
+                Err(error) if args.data.strict => bail!(error),
+                Err(_) => {}
+            }
         }
         ensure!(beta_max > 0.0, "{name}: samples of zeros in the first batch; --beta-ratio needs others");
         config.beta = ratio * beta_max;
@@ -166,6 +176,20 @@ fn started<T: Real>(args: &Learn, source: &Source, console: &Console) -> Result<
         ));
     }
     Ok(Online::with_dictionary(config, dictionary)?)
+}
+
+/// The first sample in the order of visits that can be read.
+fn first_usable<T: Real>(samples: &Prepared<'_>, order: &[usize], strict: bool) -> Result<(usize, Sample<T>)> {
+    let mut first_error = None;
+    for &i in order {
+        match samples.get(i) {
+            Ok(sample) => return Ok((i, sample)),
+            Err(error) if strict => bail!(error),
+            Err(error) => drop(first_error.get_or_insert(error)),
+        }
+    }
+    let why = first_error.map_or_else(String::new, |e| e.to_string());
+    bail!("none of {} samples can be read; the first: {why}", order.len())
 }
 
 /// Whether `--init` names a file.
@@ -197,84 +221,49 @@ fn from_file<T: Real>(path: &Path, rank: usize, console: &Console) -> Result<Dic
     Ok(Dictionary::new(source.len(), first.shape(), rank, data)?)
 }
 
-/// Whether all samples fit the filters and the method, and how much memory it will take: to be said before, not
-/// after an hour.
-fn check_sizes<T: Real>(source: &Source, config: &Config, dictionary: &Dictionary<T>, console: &Console) -> Result<()> {
-    let samples = Prepared { source, preprocess: &config.preprocess };
-    let first: Sample<T> = samples.get(0)?;
+/// Whether all samples fit the filters and the method, and how large they are: to be said before, not after an hour.
+/// Those that cannot be read are left for the run to report, unless it is to be strict.
+fn survey<T: Real>(source: &Source, config: &Config, dictionary: &Dictionary<T>, strict: bool) -> Result<Survey> {
     let filter = dictionary.shape();
-    let expected = source.size(0)?;
-    let (mut one_size, mut largest) = (true, 0);
+    let mut first: Option<(Shape, String)> = None;
+    let mut survey = Survey { samples: source.len(), one_size: None, largest: 0 };
+    let mut one_size = true;
     for i in 0..source.len() {
-        let [depth, height, width] = source.size(i)?;
-        largest = largest.max(filter.channels * depth * height * width);
+        let [depth, height, width] = match source.size(i) {
+            Ok(size) => size,
+            Err(error) if strict => return Err(error),
+            Err(_) => continue,
+        };
         let shape = Shape { channels: filter.channels, depth, height, width };
         dictionary.check_sample_shape(shape).with_context(|| source.name(i))?;
-        one_size &= [depth, height, width] == expected;
-        let [_, h0, w0] = expected;
+        survey.largest = survey.largest.max(shape.len());
+        let (expected, name) = first.get_or_insert_with(|| (shape, source.name(i)));
         ensure!(
-            one_size || config.method != Method::OcscPaper,
-            "{}: expected {h0}x{w0} as {} has, found {height}x{width}: the statistics of `ocsc-paper` hold one sample \
-             size; `--method ocsc` takes any",
-            source.name(i),
-            source.name(0)
+            shape == *expected || config.method != Method::OcscPaper,
+            "{}: expected {expected} as {name} has, found {shape}: the statistics of `ocsc-paper` hold one sample size; \
+             `--method ocsc` takes any",
+            source.name(i)
         );
+        one_size &= shape == *expected;
     }
-    let statistics = match config.method {
-        Method::Ocsc => Lags::<T>::bytes(config.n_filters, filter),
-        Method::OcscPaper => Spectral::<T>::bytes(config.n_filters, first.shape()),
-    };
-    let working = config.batch_size.saturating_mul(largest).saturating_mul(per_number::<T>(config));
-    let need = statistics.saturating_add(working).saturating_add(PROGRAM);
-    console.say(format!(
-        "{} samples of {}, {} filters of {}: needs about {}, of which the statistics take {}",
-        source.len(),
-        if one_size { first.shape().to_string() } else { "various sizes".to_owned() },
-        config.n_filters,
-        dictionary.shape(),
-        bytes(need),
-        bytes(statistics)
-    ));
-    ensure_memory("the statistics of so many filters, and a batch of samples of that size", need)
-}
-
-/// What the program takes by itself.
-const PROGRAM: usize = 12_000_000;
-
-/// Bytes of work memory for every number of a sample. The active set holds the sample, the residual, the residual in 8 bits,
-/// and the atoms and candidates, which are the more the denser the code: photos at beta = 1 took 60 to 80 bytes in all.
-/// ADMM and the paper's update hold two arrays of all filters' maps each.
-fn per_number<T: Real>(config: &Config) -> usize {
-    match config.method {
-        Method::Ocsc => 2 * size_of::<T>() + 72,
-        Method::OcscPaper => 4 * size_of::<T>() * config.n_filters,
-    }
+    survey.one_size = first.map(|(shape, _)| shape).filter(|_| one_size);
+    Ok(survey)
 }
 
 /// That every test sample can be coded: else the first pass would be lost on the last one.
-fn check_test<T: Real>(test: &Prepared<'_>, dictionary: &Dictionary<T>) -> Result<()> {
+fn check_test<T: Real>(test: &Prepared<'_>, dictionary: &Dictionary<T>, strict: bool) -> Result<()> {
     for i in 0..test.source.len() {
-        let [depth, height, width] = test.source.size(i).context("--test")?;
+        let [depth, height, width] = match test.source.size(i) {
+            Ok(size) => size,
+            Err(error) if strict => return Err(error).context("--test"),
+            Err(_) => continue,
+        };
         let shape = Shape { depth, height, width, ..dictionary.shape() };
         dictionary.check_sample_shape(shape).with_context(|| format!("--test {}", test.source.name(i)))?;
     }
-    let first: Sample<T> = test.get(0).context("--test")?;
-    dictionary.check_sample_shape(first.shape()).with_context(|| format!("--test {}", test.source.name(0)))
-}
-
-/// That the system has so much memory to give, where it says.
-fn ensure_memory(what: &str, need: usize) -> Result<()> {
-    match available_memory().filter(|free| need > *free) {
-        Some(free) => bail!("{what} need {}, {} are free: use fewer or smaller ones", bytes(need), bytes(free)),
-        None => Ok(()),
-    }
-}
-
-/// What the system could give, where it says.
-fn available_memory() -> Option<usize> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    Some(1024 * line.trim().strip_suffix("kB")?.trim().parse::<usize>().ok()?)
+    let all: Vec<usize> = (0..test.source.len()).collect();
+    let (i, first) = first_usable::<T>(test, &all, strict).context("--test")?;
+    dictionary.check_sample_shape(first.shape()).with_context(|| format!("--test {}", test.source.name(i)))
 }
 
 fn report<T: Real>(
@@ -296,7 +285,8 @@ fn report<T: Real>(
         let result = serde_json::json!({
             "model": out, "ended": ended, "samples": progress.samples, "steps": progress.step, "passes": progress.pass,
             "seconds": progress.seconds, "cpu_seconds": progress.cpu_seconds, "beta": config.beta, "test": outcome.test,
-            "peak_rss_bytes": crate::record::peak_rss_bytes(), "reseeded": reseeded,
+            "peak_rss_bytes": crate::record::peak_rss_bytes(), "reseeded": reseeded, "skipped": progress.skipped,
+            "waiting_seconds": progress.waiting_seconds,
         });
         return console.result(result.to_string());
     }
@@ -312,6 +302,18 @@ fn report<T: Real>(
             format!("{:.2} s ({:.2} s of processors)", progress.seconds, progress.cpu_seconds),
         ),
     ];
+    let total = progress.seconds + progress.waiting_seconds;
+    if total > 0.0 {
+        let share = 100.0 * progress.waiting_seconds / total;
+        rows.push(("waiting for data".to_owned(), format!("{:.2} s, {share:.1} % of both", progress.waiting_seconds)));
+    }
+    if progress.skipped > 0 {
+        let n = progress.skipped;
+        rows.push((
+            "skipped".to_owned(),
+            format!("{n} {} to unusable samples", if n == 1 { "visit" } else { "visits" }),
+        ));
+    }
     if reseeded > 0 {
         rows.push(("unused filters".to_owned(), format!("{reseeded} replaced by the worst-explained patches")));
     }

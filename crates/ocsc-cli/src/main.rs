@@ -13,6 +13,7 @@ mod demo;
 mod evaluate;
 mod learn;
 mod leaves;
+mod memory;
 mod model;
 mod picture;
 mod record;

@@ -61,6 +61,10 @@ pub(crate) struct Record {
     pub(crate) stationarity: Option<f64>,
     /// Filters that were unused and replaced (method `ocsc`), in the step or the pass.
     pub(crate) reseeded: Option<u64>,
+    /// Time that learning waited for samples to be read.
+    pub(crate) waiting_seconds: Option<f64>,
+    /// Visits to samples that could not be used.
+    pub(crate) skipped: Option<u64>,
 }
 
 /// Reads a log. A last line without its newline, as a killed run leaves it, is ignored if it does not parse; any other
@@ -187,6 +191,8 @@ mod tests {
             peak_rss_bytes: Some(1 << 33),
             stationarity: Some(0.1),
             reseeded: Some(0),
+            waiting_seconds: Some(0.5),
+            skipped: Some(2),
         }
     }
 
@@ -202,7 +208,7 @@ mod tests {
         let text: String = records.iter().map(|r| serde_json::to_string(r).unwrap() + "\n").collect();
         assert_eq!(read_records(file(&text).path()).unwrap(), records);
         let keys = "event pass step samples seconds cpu_seconds objective gap nonzeros dictionary_change \
-                    test_objective test_psnr psnr_peak peak_rss_bytes stationarity reseeded";
+                    test_objective test_psnr psnr_peak peak_rss_bytes stationarity reseeded waiting_seconds skipped";
         let line = text.lines().next().unwrap();
         let places: Vec<_> = keys.split_whitespace().map(|k| line.find(&format!("\"{k}\":")).unwrap()).collect();
         assert!(places.is_sorted() && line.starts_with("{\"event\":\"step\"") && line.contains("\"test_psnr\":null"));

@@ -1,5 +1,6 @@
 //! The observer of a run: progress display, run log, checkpoints, Ctrl-C.
 
+use crate::args::Every;
 use crate::console::{Progress as Bar, interrupted};
 use crate::record::{Event, Record, peak_rss_bytes};
 use ocsc::checkpoint::replace_file;
@@ -11,13 +12,13 @@ use std::fs::File;
 use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 /// Watches `ocsc learn` and `ocsc demo`.
 pub(crate) struct Watch {
     pub(crate) bar: Bar,
     pub(crate) log: Option<Log>,
-    /// Write a checkpoint here every so many samples.
-    pub(crate) checkpoints: Option<(PathBuf, usize)>,
+    pub(crate) checkpoints: Option<Checkpoints>,
     /// Sums over the current pass: objective, gap, non-zeros, samples.
     pub(crate) pass: PassSums,
     pub(crate) test: Option<Evaluation>,
@@ -25,6 +26,27 @@ pub(crate) struct Watch {
     pub(crate) last: Option<Progress>,
     /// Filters replaced so far.
     pub(crate) reseeded: usize,
+}
+
+/// Where checkpoints are written, and when.
+pub(crate) struct Checkpoints {
+    path: PathBuf,
+    every: Every,
+    last: Instant,
+}
+
+impl Checkpoints {
+    pub(crate) fn new(path: &Path, every: Every) -> Self {
+        Checkpoints { path: path.to_owned(), every, last: Instant::now() }
+    }
+
+    /// After a step from `n` samples: whether it is time.
+    fn due(&self, progress: &Progress, n: usize) -> bool {
+        match self.every {
+            Every::Samples(every) => progress.samples / every > (progress.samples - n) / every,
+            Every::Time(time) => self.last.elapsed() >= time,
+        }
+    }
 }
 
 /// Means over the current pass, for the `pass` line of the log.
@@ -38,7 +60,7 @@ pub(crate) struct PassSums {
 }
 
 impl Watch {
-    pub(crate) fn new(bar: Bar, log: Option<Log>, checkpoints: Option<(PathBuf, usize)>) -> Self {
+    pub(crate) fn new(bar: Bar, log: Option<Log>, checkpoints: Option<Checkpoints>) -> Self {
         Watch { bar, log, checkpoints, pass: PassSums::default(), test: None, last: None, reseeded: 0 }
     }
 
@@ -67,12 +89,11 @@ impl<T: Real> Observer<T> for Watch {
         record.reseeded = Some(step.update.reseeded as u64);
         self.write(&record)?;
         let test = self.test.as_ref().map_or(String::new(), |t| format!("  test {:.1}", t.objective));
-        self.bar.advance(n, &format!("objective {:.1}  gap {:.2} %{test}", step.objective(), 100.0 * step.gap()));
-        if let Some((path, every)) = &self.checkpoints {
-            let samples = run.progress.samples;
-            if samples / every > (samples - n) / every {
-                checkpoint::save(path, run.learner, Some(run.progress))?;
-            }
+        let visits = run.progress.pass.saturating_mul(run.progress.of).saturating_add(run.progress.visited);
+        self.bar.reach(visits, &format!("objective {:.1}  gap {:.2} %{test}", step.objective(), 100.0 * step.gap()));
+        if let Some(checkpoints) = self.checkpoints.as_mut().filter(|c| c.due(run.progress, n)) {
+            checkpoint::save(&checkpoints.path, run.learner, Some(run.progress))?;
+            checkpoints.last = Instant::now();
         }
         Ok(if interrupted() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     }
@@ -89,6 +110,11 @@ impl<T: Real> Observer<T> for Watch {
         }
         self.write(&record)?;
         Ok(if interrupted() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+    }
+
+    fn skipped(&mut self, error: &Error) -> Result<()> {
+        self.bar.note(&format!("skipped: {error}"));
+        Ok(())
     }
 
     fn end(&mut self, run: &Moment<'_, T>, _outcome: &Outcome) -> Result<()> {
@@ -115,6 +141,8 @@ fn record<T: Real>(event: Event, run: &Moment<'_, T>) -> Record {
         peak_rss_bytes: peak_rss_bytes(),
         stationarity: None,
         reseeded: None,
+        waiting_seconds: Some(run.progress.waiting_seconds),
+        skipped: Some(run.progress.skipped as u64),
     }
 }
 

@@ -151,6 +151,12 @@ pub fn save<T: Real>(path: &Path, learner: &Online<T>, progress: Option<&Progres
             tensors.push((format!("{STATE}{name}"), vec![data.len()], data));
         }
     }
+    // A state that went wrong must not replace the last good one.
+    for (name, _, data) in &tensors {
+        if let Some(v) = data.iter().find(|v| !v.is_finite()) {
+            return Err(Error::file(path, name, "finite numbers to save; the file is left as it was", v));
+        }
+    }
     let header = json(header(&metadata, &tensors))?;
     let written = replace_file(path, |temporary| {
         let mut file = BufWriter::new(File::create(temporary)?);
@@ -202,6 +208,27 @@ pub fn check_writable(path: &Path) -> Result<()> {
     temporary_sibling(path).map(drop).map_err(|e| Error::io(path, e))
 }
 
+/// Temporary siblings of `path` are called so: `.model.safetensors.ocsc-`.
+fn temporary_prefix(path: &Path) -> std::ffi::OsString {
+    let mut prefix = std::ffi::OsString::from(".");
+    prefix.push(path.file_name().unwrap_or_default());
+    prefix.push(".ocsc-");
+    prefix
+}
+
+/// Removes the temporary siblings of `path` that killed runs left behind. To be called by the one run that writes there.
+pub fn remove_leftovers(path: &Path) {
+    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let prefix = temporary_prefix(path);
+    let prefix = prefix.as_encoded_bytes();
+    // What cannot be listed or removed does no harm.
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        if entry.file_name().as_encoded_bytes().starts_with(prefix) {
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
+}
+
 /// An empty file beside `path` under a name of its own, gone when dropped.
 fn temporary_sibling(path: &Path) -> std::io::Result<tempfile::NamedTempFile> {
     use std::io::{Error, ErrorKind};
@@ -215,8 +242,9 @@ fn temporary_sibling(path: &Path) -> std::io::Result<tempfile::NamedTempFile> {
     if !folder.exists() {
         return refuse(ErrorKind::NotFound, format!("the folder {} does not exist", folder.display()));
     }
+    let prefix = temporary_prefix(path);
     let mut builder = tempfile::Builder::new();
-    builder.prefix(".ocsc-");
+    builder.prefix(&prefix);
     // Temporary files are private by default; results are to be as readable as the user's umask allows.
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));

@@ -93,8 +93,16 @@ impl<T: Real> Dictionary<T> {
         // Streams from 1 on belong to the visiting orders, counted up; this one is out of their way.
         rng.set_stream(u64::MAX);
         for k in 0..n_filters {
-            let sample = samples.get(rng.random_range(0..samples.len()))?;
-            dictionary.check_sample_shape(sample.shape())?;
+            // Samples that cannot be read or are too small have no patches; if many in a row have none, none has.
+            let mut tries = 0;
+            let sample = loop {
+                let sample = samples.get(rng.random_range(0..samples.len()));
+                match sample.and_then(|s| dictionary.check_sample_shape(s.shape()).map(|()| s)) {
+                    Ok(sample) => break sample,
+                    Err(error) if tries == 100 => return Err(error),
+                    Err(_) => tries += 1,
+                }
+            };
             let (s, data) = (sample.shape(), sample.data());
             let [d0, h0, w0] = std::array::from_fn(|i| rng.random_range(0..=s.spatial()[i] - shape.spatial()[i]));
             let mut patch = Vec::with_capacity(shape.len());

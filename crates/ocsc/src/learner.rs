@@ -80,6 +80,12 @@ impl<T: Real> Online<T> {
         if samples.is_empty() {
             return Err(Error::invalid("batch", "at least one sample", "none"));
         }
+        for sample in samples {
+            if let Some(v) = sample.data().iter().find(|v| v.f64().abs() > T::LARGEST) {
+                let expected = format!("values up to {:e} in {} (scale the samples, or use f64)", T::LARGEST, T::NAME);
+                return Err(Error::invalid("sample", expected, format!("{v:e}")));
+            }
+        }
         let coded = self.coder.code_all(samples)?;
         for (sample, coded) in samples.iter().zip(&coded) {
             self.update.absorb(sample, &coded.code, &self.dictionary)?;

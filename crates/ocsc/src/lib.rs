@@ -54,6 +54,7 @@
 #[doc = include_str!("../../../README.md")]
 struct Readme;
 
+mod ahead;
 pub mod checkpoint;
 mod code;
 pub mod coder;

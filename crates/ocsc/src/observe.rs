@@ -2,7 +2,7 @@
 
 use crate::learner::Step;
 use crate::train::{Evaluation, Outcome, Progress};
-use crate::{Online, Real, Result};
+use crate::{Error, Online, Real, Result};
 use std::ops::ControlFlow;
 
 /// Watches a run. Every method does nothing by default; `Break` ends the run after the current step.
@@ -15,6 +15,11 @@ pub trait Observer<T: Real> {
     /// After every pass over the samples.
     fn pass(&mut self, _run: &Moment<'_, T>) -> Result<ControlFlow<()>> {
         Ok(ControlFlow::Continue(()))
+    }
+
+    /// A sample cannot be used and is passed over; the error names it. Told once for a sample to learn from.
+    fn skipped(&mut self, _error: &Error) -> Result<()> {
+        Ok(())
     }
 
     /// Once, at the end.

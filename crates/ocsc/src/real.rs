@@ -15,6 +15,8 @@ pub trait Real:
     const TENSOR: safetensors::Dtype;
     /// The rounding unit.
     const EPSILON: f64;
+    /// Samples hold no larger values: sums of their squares over any number of pixels and samples stay finite.
+    const LARGEST: f64;
 
     /// Rounds from `f64`.
     fn of(value: f64) -> Self;
@@ -39,11 +41,12 @@ pub trait Real:
 }
 
 macro_rules! real {
-    ($t:ident, $tensor:ident, $singles:expr) => {
+    ($t:ident, $tensor:ident, $largest:expr, $singles:expr) => {
         impl Real for $t {
             const NAME: &'static str = stringify!($t);
             const TENSOR: safetensors::Dtype = safetensors::Dtype::$tensor;
             const EPSILON: f64 = $t::EPSILON as f64;
+            const LARGEST: f64 = $largest;
 
             #[inline(always)]
             fn of(value: f64) -> Self {
@@ -81,5 +84,5 @@ macro_rules! real {
     };
 }
 
-real!(f32, F32, |values| Some(values));
-real!(f64, F64, |_| None);
+real!(f32, F32, 1e12, |values| Some(values));
+real!(f64, F64, 1e140, |_| None);

@@ -1,7 +1,8 @@
 //! Values of options: what is accepted, and what a message says was expected.
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use std::str::FromStr;
+use std::time::Duration;
 
 /// A filter size as typed: one length for every axis, or one per axis.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,6 +27,28 @@ impl FromStr for Size {
         let Ok(lengths) = lengths else { bail!("expected lengths such as 11, 11x11 or 5x11x11") };
         ensure!(lengths.len() <= 3 && !lengths.contains(&0), "expected one to three lengths of at least 1");
         Ok(Size(lengths))
+    }
+}
+
+/// How often something is done.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Every {
+    /// After so many samples.
+    Samples(usize),
+    /// After so much time.
+    Time(Duration),
+}
+
+impl FromStr for Every {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let Some(minutes) = text.strip_suffix("min") else {
+            let samples = at_least_one(text).context("expected a number of samples, 500, or of minutes, 10min")?;
+            return Ok(Every::Samples(samples));
+        };
+        let seconds = 60.0 * positive(minutes.trim_end())?;
+        Ok(Every::Time(Duration::try_from_secs_f64(seconds).context("expected fewer minutes")?))
     }
 }
 
@@ -61,5 +84,52 @@ pub(super) fn at_least_one(text: &str) -> Result<usize> {
     match text.parse::<usize>() {
         Ok(value) if value > 0 => Ok(value),
         _ => bail!("expected a whole number of at least 1"),
+    }
+}
+
+/// 500MB, 32GB, or a plain number of bytes; units are powers of 1000, with an i of 1024.
+pub(super) fn memory(text: &str) -> Result<usize> {
+    let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.').len();
+    let (number, unit) = text.split_at(digits);
+    let unit = match unit.trim().to_ascii_lowercase().as_str() {
+        "" | "b" => 1.0,
+        "kb" => 1e3,
+        "mb" => 1e6,
+        "gb" => 1e9,
+        "tb" => 1e12,
+        "kib" => 1024.0,
+        "mib" => 1024f64.powi(2),
+        "gib" => 1024f64.powi(3),
+        "tib" => 1024f64.powi(4),
+        _ => bail!("expected a size such as 500MB or 32GB"),
+    };
+    let bytes = unit * positive(number).context("expected a size such as 500MB or 32GB")?;
+    Ok(bytes.min(usize::MAX as f64) as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_of_memory() {
+        for (text, bytes) in
+            [("1", 1), ("500MB", 500_000_000), ("1.5 GiB", 3 << 29), ("32gb", 32_000_000_000), ("2kB", 2000)]
+        {
+            assert_eq!(memory(text).unwrap(), bytes, "{text}");
+        }
+        for bad in ["", "GB", "-1GB", "1XB", "1e3", "0", "1.2.3MB", "inf", "NaNMB"] {
+            assert!(format!("{:#}", memory(bad).unwrap_err()).contains("500MB"), "{bad}");
+        }
+    }
+
+    #[test]
+    fn intervals() {
+        assert_eq!("500".parse::<Every>().unwrap(), Every::Samples(500));
+        assert_eq!("10min".parse::<Every>().unwrap(), Every::Time(Duration::from_secs(600)));
+        assert_eq!("0.5 min".parse::<Every>().unwrap(), Every::Time(Duration::from_secs(30)));
+        for bad in ["", "0", "min", "-3", "0min", "5h", "1e300min"] {
+            assert!(bad.parse::<Every>().is_err(), "{bad}");
+        }
     }
 }

@@ -73,6 +73,8 @@ fn run(steps: u64, passes: u64) -> Vec<Record> {
             peak_rss_bytes: None,
             stationarity: None,
             reseeded: None,
+            waiting_seconds: Some(0.1),
+            skipped: Some(0),
         };
         let end_of_pass = step % (steps / passes) == 0;
         if end_of_pass {

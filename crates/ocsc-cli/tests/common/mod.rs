@@ -63,9 +63,14 @@ impl Bench {
 
     /// Starts `ocsc learn` with small settings, all output into files.
     pub(crate) fn spawn(&self, words: &str) -> std::process::Child {
+        self.spawn_words(&format!("learn {words} {}", SMALL.join(" ")))
+    }
+
+    /// Starts `ocsc`, all output into files.
+    pub(crate) fn spawn_words(&self, words: &str) -> std::process::Child {
         let file = |name: &str| std::fs::File::create(self.path(name)).unwrap();
         let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_ocsc"));
-        command.arg("learn").args(words.split_whitespace()).args(SMALL).current_dir(self.folder.path());
+        command.args(words.split_whitespace()).current_dir(self.folder.path());
         command.stdout(file("spawned.stdout")).stderr(file("spawned.stderr")).spawn().unwrap()
     }
 

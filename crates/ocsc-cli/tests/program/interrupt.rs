@@ -1,8 +1,9 @@
 //! Runs that are cut short: Ctrl-C, a kill, a time limit, a failure; and that going on gives the same bits.
 
-use crate::common::{Bench, dictionary_bytes};
+use crate::common::{Bench, dictionary_bytes, noise};
 use std::process::{Child, Command};
 use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
 const RUN: &str = "train.npy --beta 0.1 --passes 12 --seed 4";
 
@@ -106,10 +107,66 @@ fn a_failure_in_the_middle_keeps_what_was_learned() {
     let at = bad.len() - 4;
     bad[at..].copy_from_slice(&f32::NAN.to_le_bytes());
     bench.write("train.npy", &bad);
-    let ran = bench.learn(&format!("{RUN} --log run.jsonl --out m.safetensors"));
+    let ran = bench.learn(&format!("{RUN} --strict --log run.jsonl --out m.safetensors"));
     ran.refused(1, &["train.npy[49]", "finite", "m.safetensors is a checkpoint"]);
     bench.write("train.npy", &good);
     goes_on(&bench);
+    // Numbers that would overflow in the mathematics: no sample is passed over that can be read.
+    bad[at..].copy_from_slice(&1e30_f32.to_le_bytes());
+    bench.write("train.npy", &bad);
+    let ran = bench.learn(&format!("{RUN} --log run.jsonl --out m.safetensors"));
+    ran.refused(1, &["train.npy[49]", "values up to 1e12 in f32", "m.safetensors is a checkpoint"]);
+    bench.write("train.npy", &good);
+    goes_on(&bench);
+}
+
+/// Killed at random moments, more than fifty times, and resumed each time.
+#[test]
+fn kills_at_any_moment_leave_a_loadable_checkpoint() {
+    let bench = Bench::with_data(50);
+    bench.learn(&format!("{RUN} --out whole.safetensors")).ok();
+    let whole = dictionary_bytes(&bench.path("whole.safetensors"));
+    let mut next = noise(7);
+    let (mut kills, mut finished) = (0, 0);
+    let leftovers = || {
+        let names = std::fs::read_dir(bench.path("")).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap());
+        names.filter(|name| name.contains(".ocsc-")).count()
+    };
+    while kills < 55 || finished == 0 {
+        let resumed = bench.path("m.safetensors").exists();
+        let every = if kills % 2 == 0 { "1" } else { "0.00005min" };
+        let what =
+            if resumed { "train.npy --resume m.safetensors".to_owned() } else { format!("{RUN} --out m.safetensors") };
+        let mut child = if resumed {
+            bench.spawn_words(&format!("learn {what} --threads 1 --checkpoint-every {every}"))
+        } else {
+            bench.spawn(&format!("{what} --checkpoint-every {every}"))
+        };
+        // Up to 60 ms, or to the end once there were enough.
+        let patience = Duration::from_micros((30_000.0 * (1.0 + next())) as u64);
+        let start = Instant::now();
+        while child.try_wait().unwrap().is_none() && (kills >= 55 || start.elapsed() < patience) {
+            std::thread::sleep(Duration::from_micros(300));
+        }
+        match child.try_wait().unwrap() {
+            Some(status) => {
+                assert!(status.success(), "{}", bench.text("spawned.stderr"));
+                assert!(dictionary_bytes(&bench.path("m.safetensors")) == whole);
+                std::fs::remove_file(bench.path("m.safetensors")).unwrap();
+                finished += 1;
+                assert_eq!(leftovers(), 0);
+            }
+            None => {
+                child.kill().unwrap();
+                child.wait().unwrap();
+                kills += 1;
+                if bench.path("m.safetensors").exists() {
+                    let info = bench.run("info m.safetensors --json").ok().json();
+                    assert!(info["checkpoint"]["samples"].as_u64().unwrap() >= 1);
+                }
+            }
+        }
+    }
 }
 
 #[test]

@@ -13,6 +13,8 @@ mod help;
 mod interrupt;
 mod learn;
 mod log;
+mod memory;
 mod refuse_data;
 mod refuse_models;
 mod refuse_usage;
+mod skip;

@@ -41,9 +41,9 @@ fn damaged_files() {
     pictures(&bench, "photos", 3, 1);
     let whole = bench.read("photos/2.png");
     bench.write("photos/2.png", &whole[..whole.len() / 2]);
-    refuse_any(&bench, "photos", &["photos/2.png", "damaged"]);
+    refuse_any(&bench, "photos --strict", &["photos/2.png", "damaged"]);
     bench.write("photos/2.png", b"plain text");
-    refuse(&bench, "photos", &["photos/2.png", "cannot be decoded as an image"]);
+    refuse(&bench, "photos --strict", &["photos/2.png", "cannot be decoded as an image"]);
     write_npy(&bench.path("a.npy"), &stack(2, 16, 16, 1));
     let whole = bench.read("a.npy");
     bench.write("cut.npy", &whole[..whole.len() - 7]);

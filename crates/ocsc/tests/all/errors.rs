@@ -5,7 +5,7 @@ use ocsc::coder::{Admm, Coder};
 use ocsc::config::{Boundary, CoderConfig, UpdateConfig};
 use ocsc::observe::Silent;
 use ocsc::statistics::Spectral;
-use ocsc::train::{Progress, Schedule, evaluate, train};
+use ocsc::train::{Progress, Schedule, evaluate, refuse, train};
 use ocsc::{Atom, Code, Config, Dictionary, Online, Sample, Shape};
 
 fn refused<T>(result: ocsc::Result<T>, expected: &str) {
@@ -102,7 +102,7 @@ fn a_coder_checks_its_settings_too() {
         refused(Admm::new(&d, bad, 0.1, CoderConfig::default()), "beta");
         refused(Admm::new(&d, 1.0, bad, CoderConfig::default()), "tol");
         refused(Admm::new(&d, 1.0, 0.1, CoderConfig { rho: Some(bad), ..CoderConfig::default() }), "rho");
-        refused(evaluate(&small_config(2, &[3, 3], 1.0), &d, &vec![noise([1, 5, 5], 0)], bad), "tol");
+        refused(evaluate(&small_config(2, &[3, 3], 1.0), &d, &vec![noise([1, 5, 5], 0)], bad, &mut refuse), "tol");
     }
     refused(Admm::new(&d, 1.0, 0.1, CoderConfig { relaxation: 2.0, ..CoderConfig::default() }), "relaxation");
 }
@@ -162,10 +162,10 @@ fn data_sets_must_not_be_empty() {
     };
     refused(run(&mut learner, &none, &some), "data set");
     refused(run(&mut learner, &some, &none), "test set");
-    refused(evaluate(&config, learner.dictionary(), &none, 0.1), "test set");
+    refused(evaluate(&config, learner.dictionary(), &none, 0.1, &mut refuse), "test set");
     let small = vec![noise::<f32>([1, 2, 8], 0)];
     refused(run(&mut learner, &small, &some), "sample 0");
-    refused(evaluate(&config, learner.dictionary(), &small, 0.1), "sample 0");
+    refused(evaluate(&config, learner.dictionary(), &small, 0.1, &mut refuse), "sample 0");
 }
 
 /// Magnitudes that single precision cannot square: an error or finite numbers, no hang and no silent NaN.

@@ -5,7 +5,7 @@ use ocsc::checkpoint::{load, save};
 use ocsc::config::Boundary;
 use ocsc::learner::Step;
 use ocsc::observe::{Moment, Observer, Silent};
-use ocsc::train::{Progress, Schedule, evaluate, train};
+use ocsc::train::{Progress, Schedule, evaluate, refuse, train};
 use ocsc::{Config, Dictionary, Method, Online, Real, Result, Sample, Shape};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -29,8 +29,8 @@ fn lowers_the_objective_of_unseen_samples() {
         let config = Config { n_filters: 6, filter_shape: vec![5, 5], passes: 3, ..config(boundary) };
         let (seen, unseen) = (samples[..16].to_vec(), samples[16..].to_vec());
         let start = Online::<f32>::new(config.clone(), 1).unwrap();
-        let before = evaluate(&config, start.dictionary(), &unseen, 1e-3).unwrap();
-        let after = evaluate(&config, learned(&config, &seen, 1).dictionary(), &unseen, 1e-3).unwrap();
+        let before = evaluate(&config, start.dictionary(), &unseen, 1e-3, &mut refuse).unwrap();
+        let after = evaluate(&config, learned(&config, &seen, 1).dictionary(), &unseen, 1e-3, &mut refuse).unwrap();
         assert!(after.objective < 0.8 * before.objective, "{boundary:?}: {} {}", before.objective, after.objective);
         assert!(after.psnr > before.psnr);
     }

@@ -6,7 +6,7 @@ use ocsc::checkpoint::{load, save};
 use ocsc::config::{BlockDescentConfig, Boundary};
 use ocsc::learner::Step;
 use ocsc::observe::{Moment, Observer};
-use ocsc::train::{Progress, Schedule, evaluate, train};
+use ocsc::train::{Progress, Schedule, evaluate, refuse, train};
 use ocsc::update::{BlockDescent, Update};
 use ocsc::{Code, Config, Dictionary, Method, Online, Real, Result, Sample, Shape};
 use std::ops::ControlFlow;
@@ -58,7 +58,7 @@ fn dead_filters_come_alive_and_help() {
         let run = |reseed: bool| {
             let (config, mut watch) = (config(boundary, reseed), Watch::default());
             let d = learned(&config, &seen, &mut watch);
-            let objective = evaluate(&config, &d, &unseen, 1e-4).unwrap().objective;
+            let objective = evaluate(&config, &d, &unseen, 1e-4, &mut refuse).unwrap().objective;
             (d, objective, watch.reseeded)
         };
         let (dead, worse, none) = run(false);

@@ -3,7 +3,7 @@
 use crate::common::*;
 use ocsc::learner::Step;
 use ocsc::observe::{Moment, Observer, Silent};
-use ocsc::train::{Ended, Outcome, Progress, Schedule, evaluate, train, visiting_order};
+use ocsc::train::{Ended, Outcome, Progress, Schedule, evaluate, refuse, train, visiting_order};
 use ocsc::{Config, Dictionary, Method, Online, Real, Result, Sample, Samples};
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -15,7 +15,7 @@ fn learn<T: Real>(config: &Config, samples: &[Sample<T>]) -> Online<T> {
 }
 
 fn objective<T: Real>(config: &Config, dictionary: &Dictionary<T>, samples: &dyn Samples<T>) -> f64 {
-    evaluate(config, dictionary, samples, 1e-3).unwrap().objective
+    evaluate(config, dictionary, samples, 1e-3, &mut refuse).unwrap().objective
 }
 
 /// The largest |cosine| between two filters of side `m` over all shifts of one against the other.
@@ -281,4 +281,85 @@ fn reading_and_evaluation_are_not_charged() {
     // Six readings: two to learn, and twice two to evaluate.
     assert!(outcome.progress.seconds < 1.5, "{}", outcome.progress.seconds);
     assert!(outcome.test.unwrap().seconds < 1.5);
+}
+
+/// Samples of which some cannot be read.
+struct Damaged {
+    whole: Vec<Sample<f64>>,
+    bad: Vec<usize>,
+}
+
+impl Samples<f64> for Damaged {
+    fn len(&self) -> usize {
+        self.whole.len()
+    }
+
+    fn get(&self, index: usize) -> Result<Sample<f64>> {
+        match self.bad.contains(&index) {
+            true => Err(ocsc::Error::Source(format!("sample {index} is damaged"))),
+            false => Ok(self.whole[index].clone()),
+        }
+    }
+}
+
+/// What cannot be read is left out of its batch, as if the others had come alone, and is told once.
+#[test]
+fn unreadable_samples_are_passed_over() {
+    #[derive(Default)]
+    struct Told(Vec<String>);
+    impl Observer<f64> for Told {
+        fn skipped(&mut self, error: &ocsc::Error) -> Result<()> {
+            self.0.push(error.to_string());
+            Ok(())
+        }
+    }
+    for batch_size in [1, 3] {
+        let config = Config { batch_size, passes: 3, method: Method::Ocsc, ..small_config(4, &[5, 5], 0.3) };
+        let mut samples = Damaged { whole: planted::<f64>(4, 16, 14, 0.01, 2).0, bad: vec![3, 8, 9] };
+        let mut by_hand = Online::new(config.clone(), 1).unwrap();
+        for pass in 0..3 {
+            for visit in visiting_order(14, config.seed, pass).chunks(batch_size) {
+                let batch: Vec<Sample<f64>> = visit.iter().filter_map(|&i| samples.get(i).ok()).collect();
+                if !batch.is_empty() {
+                    by_hand.partial_fit_batch(&batch).unwrap();
+                }
+            }
+        }
+        let mut learner = Online::new(config.clone(), 1).unwrap();
+        let mut told = Told::default();
+        let mut schedule = Schedule::default();
+        let run = train(&mut learner, &samples, Some(&samples), &schedule, Progress::default(), &mut told).unwrap();
+        assert_eq!(learner.dictionary(), by_hand.dictionary());
+        assert_eq!((run.progress.samples, run.progress.skipped), (3 * 11, 3 * 3));
+        let test = run.test.unwrap();
+        assert_eq!((test.samples, test.skipped), (11, 3));
+        // Once while learning, and once in each of three evaluations.
+        told.0.sort();
+        let expected = [3, 8, 9].map(|i| vec![format!("sample {i} is damaged"); 4]).concat();
+        assert_eq!(told.0, expected);
+
+        schedule.strict = true;
+        let strict = train(&mut learner, &samples, None, &schedule, Progress::default(), &mut Silent);
+        assert!(strict.unwrap_err().to_string().ends_with("is damaged"));
+        samples.bad = (0..14).collect();
+        schedule.strict = false;
+        let none = train(&mut learner, &samples, None, &schedule, Progress::default(), &mut Silent).unwrap_err();
+        assert!(none.to_string().starts_with("none of 14 samples"), "{none}");
+    }
+}
+
+/// Numbers whose squares would overflow are refused before anything is absorbed, so the state stays good.
+#[test]
+fn numbers_that_would_overflow_leave_the_state_as_it_was() {
+    let (mut samples, _) = planted::<f32>(4, 16, 3, 0.01, 2);
+    let config = Config { method: Method::Ocsc, ..small_config(4, &[5, 5], 0.3) };
+    let fit = |samples: &[Sample<f32>]| {
+        let mut learner = Online::new(config.clone(), 1).unwrap();
+        let refused = samples.iter().map(|x| learner.partial_fit(x)).filter(Result::is_err).count();
+        (learner.dictionary().clone(), refused)
+    };
+    let (good, none) = fit(&samples);
+    assert_eq!(none, 0);
+    samples.insert(1, samples[0].map(|v| 1e30 * v));
+    assert_eq!(fit(&samples), (good, 1));
 }

@@ -1,0 +1,82 @@
+//! How much memory a run will need, and whether there is so much: to be said before it starts, instead of being killed later.
+
+use crate::console::{Console, bytes};
+use anyhow::{Result, bail};
+use ocsc::statistics::{Lags, Spectral};
+use ocsc::{Config, Dictionary, Method, Real, Shape};
+
+/// What the samples are like.
+pub(crate) struct Survey {
+    pub(crate) samples: usize,
+    /// The shape, if all have the same.
+    pub(crate) one_size: Option<Shape>,
+    /// The numbers of the largest.
+    pub(crate) largest: usize,
+}
+
+/// What the program takes by itself, with its queue of samples.
+const PROGRAM: usize = 30_000_000;
+
+/// Says what will be needed, and refuses what is not there, with the method that would do.
+pub(crate) fn ensure<T: Real>(
+    survey: &Survey,
+    config: &Config,
+    dictionary: &Dictionary<T>,
+    limit: Option<usize>,
+    console: &Console,
+) -> Result<()> {
+    let (need, statistics) = needs(survey, config, dictionary);
+    let (n, filter) = (config.n_filters, dictionary.shape());
+    let sizes = survey.one_size.map_or("various sizes".to_owned(), |shape| shape.to_string());
+    console.say(format!(
+        "{} samples of {sizes}, {n} filters of {filter}: needs about {}, of which the statistics take {}",
+        survey.samples,
+        bytes(need),
+        bytes(statistics)
+    ));
+    let (there, whose) = match (limit, available()) {
+        (Some(limit), _) => (limit, "--memory-limit allows"),
+        (None, Some(free)) => (free, "the system has free"),
+        (None, None) => return Ok(()),
+    };
+    if need <= there {
+        return Ok(());
+    }
+    let other = Config { method: Method::Ocsc, ..config.clone() };
+    let advice = match needs(survey, &other, dictionary).0 {
+        less if config.method != Method::Ocsc && less <= there => {
+            format!("`--method ocsc` would need {}", bytes(less))
+        }
+        _ if config.batch_size > 1 => "use fewer or smaller filters, or a smaller --batch".to_owned(),
+        _ => "use fewer or smaller filters, or smaller samples".to_owned(),
+    };
+    bail!("{n} filters of {filter} need {}, more than the {} that {whose}; {advice}", bytes(need), bytes(there))
+}
+
+/// That the system has so much memory to give, where it says.
+pub(crate) fn ensure_free(what: &str, need: usize) -> Result<()> {
+    match available().filter(|free| need > *free) {
+        Some(free) => bail!("{what} need {}, {} are free: use fewer or smaller ones", bytes(need), bytes(free)),
+        None => Ok(()),
+    }
+}
+
+/// Bytes in all, and those of the statistics.
+fn needs<T: Real>(survey: &Survey, config: &Config, dictionary: &Dictionary<T>) -> (usize, usize) {
+    let (n, filter) = (config.n_filters, dictionary.shape());
+    // The paper's method takes one size only, so the largest sample is any of them.
+    let sample = survey.one_size.unwrap_or(Shape { channels: 1, depth: 1, height: 1, width: survey.largest });
+    let (statistics, per_number) = match config.method {
+        Method::Ocsc => (Lags::<T>::bytes(n, filter), 2 * size_of::<T>() + 72),
+        Method::OcscPaper => (Spectral::<T>::bytes(n, sample), 4 * size_of::<T>() * n),
+    };
+    let working = config.batch_size.saturating_mul(survey.largest).saturating_mul(per_number);
+    (statistics.saturating_add(working).saturating_add(PROGRAM), statistics)
+}
+
+/// What the system could give, where it says.
+fn available() -> Option<usize> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    Some(1024 * line.trim().strip_suffix("kB")?.trim().parse::<usize>().ok()?)
+}

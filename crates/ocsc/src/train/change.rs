@@ -1,0 +1,47 @@
+//! The paper's stopping rule: the relative changes of Z and of D are both below a tolerance.
+//!
+//! Both are taken over a whole pass; that of Z is averaged over a few fixed samples, whose sparse codes are kept, so that
+//! memory does not grow with the number of samples.
+
+use crate::coder::Coded;
+use crate::{Code, Dictionary, Real};
+use std::collections::BTreeMap;
+
+/// The codes of so many samples are followed, the first ones of the source.
+const FOLLOWED: usize = 16;
+
+/// The paper's stopping rule, over whole passes.
+pub(super) struct ChangeRule<T: Real> {
+    tol: Option<f64>,
+    dictionary: Dictionary<T>,
+    codes: BTreeMap<usize, Code<T>>,
+    /// Relative changes of the followed codes since the last pass.
+    changes: Vec<f64>,
+}
+
+impl<T: Real> ChangeRule<T> {
+    pub(super) fn new(tol: Option<f64>, dictionary: &Dictionary<T>) -> Self {
+        ChangeRule { tol, dictionary: dictionary.clone(), codes: BTreeMap::new(), changes: Vec::new() }
+    }
+
+    pub(super) fn follow(&mut self, visited: &[usize], coded: &[Coded<T>]) {
+        if self.tol.is_none() {
+            return;
+        }
+        for (&i, coded) in visited.iter().zip(coded).filter(|(i, _)| **i < FOLLOWED) {
+            if let Some(old) = self.codes.insert(i, coded.code.clone()) {
+                self.changes.push(coded.code.relative_change(&old));
+            }
+        }
+    }
+
+    /// At the end of a pass: whether both changes are small.
+    pub(super) fn holds(&mut self, dictionary: &Dictionary<T>) -> bool {
+        let Some(tol) = self.tol else { return false };
+        let changes = std::mem::take(&mut self.changes);
+        let z = changes.iter().sum::<f64>() / changes.len() as f64;
+        let d = dictionary.relative_change(&self.dictionary);
+        self.dictionary = dictionary.clone();
+        !changes.is_empty() && z < tol && d < tol
+    }
+}

@@ -1,0 +1,163 @@
+//! Coding sets of samples, a few at a time, and how well a dictionary represents them.
+
+use super::name_samples;
+use crate::ahead::{Ahead, Visit};
+use crate::coder::{Coded, Coder};
+use crate::learner::coder;
+use crate::metrics::psnr;
+use crate::{Config, Dictionary, Error, Real, Result, Sample, Samples};
+use serde::Serialize;
+use std::time::Instant;
+
+/// Test sets are coded to this relative gap.
+pub const TEST_TOL: f64 = 0.003;
+
+/// How well a dictionary represents a set of samples: means over those that could be read.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Evaluation {
+    /// How many.
+    pub samples: usize,
+    /// data_term + beta l1.
+    pub objective: f64,
+    /// 1/2 ||x - D z||^2.
+    pub data_term: f64,
+    /// ||z||_1.
+    pub l1: f64,
+    /// The worst relative duality gap.
+    pub gap: f64,
+    /// PSNR of the reconstructions, in the domain of the codes (after preprocessing).
+    pub psnr: f64,
+    /// The peak it was computed with: the range of all samples.
+    pub psnr_peak: f64,
+    /// Non-zeros per code.
+    pub nonzeros: f64,
+    /// Wall time of coding all of them.
+    pub seconds: f64,
+    /// Samples that could not be read or do not fit the filters.
+    pub skipped: usize,
+}
+
+/// A sample with its code.
+pub struct Item<'a, T: Real> {
+    /// The sample.
+    pub sample: &'a Sample<T>,
+    /// Its code.
+    pub coded: &'a Coded<T>,
+    /// Its share of the wall time of coding.
+    pub seconds: f64,
+}
+
+/// Codes every sample to a relative gap of `tol` and averages.
+///
+/// `each` is called once for every sample, in order, with its code or with the reason why there is none; an error that it
+/// returns ends the evaluation. [`refuse`] ends it at the first bad sample.
+pub fn evaluate<T: Real>(
+    config: &Config,
+    dictionary: &Dictionary<T>,
+    samples: &dyn Samples<T>,
+    tol: f64,
+    each: &mut dyn FnMut(usize, Result<Item<'_, T>>) -> Result<()>,
+) -> Result<Evaluation> {
+    if samples.is_empty() {
+        return Err(Error::invalid("test set", "at least one sample", "none"));
+    }
+    let mut coder = coder(config, dictionary, tol)?;
+    // One sample at a time: two visits instead of holding them all.
+    let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
+    Ahead::run(samples, visits(samples), |ahead| {
+        for sample in std::iter::from_fn(|| ahead.next()).filter_map(|(_, sample)| sample.ok()) {
+            for v in sample.observed() {
+                (low, high) = (low.min(v.f64()), high.max(v.f64()));
+            }
+        }
+    });
+    let peak = if high > low { high - low } else { 0.0 };
+    let mut sum = Evaluation { psnr_peak: peak, ..Evaluation::default() };
+    let mut first_bad = None;
+    code_each(coder.as_mut(), dictionary, samples, |i, item| {
+        match &item {
+            Ok(Item { sample, coded, seconds }) => {
+                sum.samples += 1;
+                sum.seconds += seconds;
+                sum.objective += coded.total();
+                sum.data_term += coded.objective.data_term;
+                sum.l1 += coded.objective.l1;
+                sum.gap = sum.gap.max(coded.relative_gap());
+                sum.nonzeros += coded.code.nonzeros() as f64;
+                let peak = if peak > 0.0 { peak } else { 1.0 };
+                sum.psnr += psnr(sample, &coded.code.reconstruct(dictionary, config.boundary)?, peak)?;
+            }
+            Err(error) => {
+                sum.skipped += 1;
+                first_bad.get_or_insert_with(|| error.to_string());
+            }
+        }
+        each(i, item)
+    })?;
+    if sum.samples == 0 {
+        return Err(none_left(samples.len(), first_bad));
+    }
+    let n = sum.samples as f64;
+    for mean in [&mut sum.objective, &mut sum.data_term, &mut sum.l1, &mut sum.psnr, &mut sum.nonzeros] {
+        *mean /= n;
+    }
+    Ok(sum)
+}
+
+/// For [`evaluate`]: a bad sample is an error.
+pub fn refuse<T: Real>(_index: usize, item: Result<Item<'_, T>>) -> Result<()> {
+    item.map(drop)
+}
+
+/// That nothing is left to work on.
+pub(super) fn none_left(of: usize, first: Option<String>) -> Error {
+    Error::Source(format!("none of {of} samples could be used; the first: {}", first.unwrap_or_default()))
+}
+
+/// So many samples, or those with so many numbers, are coded at the same time.
+const TOGETHER: usize = 16;
+const TOGETHER_NUMBERS: usize = 1 << 20;
+
+/// Codes all samples, a few at a time, and calls `each` for every one in their order, with its code or with the reason why it
+/// could not be read or does not fit; the error names it.
+pub fn code_each<T: Real, E: From<Error>>(
+    coder: &mut dyn Coder<T>,
+    dictionary: &Dictionary<T>,
+    samples: &dyn Samples<T>,
+    mut each: impl FnMut(usize, Result<Item<'_, T>>) -> std::result::Result<(), E>,
+) -> std::result::Result<(), E> {
+    let fits = |sample: Sample<T>| dictionary.check_sample_shape(sample.shape()).map(|()| sample);
+    Ahead::run(samples, visits(samples), |ahead| {
+        loop {
+            let (mut group, mut numbers, mut indices) = (Vec::new(), 0, Vec::new());
+            let mut bad = None;
+            while group.len() < TOGETHER && numbers < TOGETHER_NUMBERS && bad.is_none() {
+                let Some((visit, sample)) = ahead.next() else { break };
+                match sample.and_then(fits) {
+                    Ok(sample) => {
+                        numbers += sample.data().len();
+                        group.push(sample);
+                        indices.push(visit.index);
+                    }
+                    Err(error) => bad = Some((visit.index, name_samples(error, samples, &[visit.index]))),
+                }
+            }
+            if group.is_empty() && bad.is_none() {
+                return Ok(());
+            }
+            let clock = Instant::now();
+            let coded = coder.code_all(&group).map_err(|e| name_samples(e, samples, &indices))?;
+            let seconds = clock.elapsed().as_secs_f64() / group.len().max(1) as f64;
+            for ((i, sample), coded) in indices.into_iter().zip(&group).zip(&coded) {
+                each(i, Ok(Item { sample, coded, seconds }))?;
+            }
+            if let Some((i, error)) = bad {
+                each(i, Err(error))?;
+            }
+        }
+    })
+}
+
+fn visits<T: Real>(samples: &dyn Samples<T>) -> impl Iterator<Item = Visit> + Send + use<T> {
+    (0..samples.len()).map(|index| Visit { index, pass: None })
+}
