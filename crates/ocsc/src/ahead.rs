@@ -38,7 +38,7 @@ struct Queue<'a, T> {
     begun: usize,
     taken: usize,
     ready: BTreeMap<usize, (Visit, Result<Sample<T>>)>,
-    /// Numbers in `ready`, and in the last sample read: the guess for those that are being read.
+    /// Numbers in `ready`, and in the last sample that could be read: the guess for those that are being read.
     numbers: usize,
     last: usize,
     /// How long the taker waited, and what the readers used of the processors.
@@ -128,8 +128,8 @@ impl<'a, T: Real> Ahead<'a, T> {
             let sample = self.sample(visit);
             queue = self.lock();
             queue.reading += clock.elapsed();
-            queue.last = len(&sample);
-            queue.numbers += queue.last;
+            queue.numbers += len(&sample);
+            queue.last = if sample.is_ok() { len(&sample) } else { queue.last };
             queue.ready.insert(number, (visit, sample));
             self.changed.notify_all();
             while queue.visits.is_some() && !queue.has_room() {

@@ -3,8 +3,8 @@
 //! The learner knows neither time nor files nor where samples come from; [`crate::train`] does.
 
 use crate::checkpoint::State;
-use crate::coder::{ActiveSet, Admm, Coded, Coder};
-use crate::update::{BlockDescent, Ocsc, Update, Updated};
+use crate::coder::{Coded, Coder};
+use crate::update::{Update, Updated};
 use crate::{Config, Dictionary, Error, Method, Real, Result, Sample, Shape};
 
 /// A dictionary that improves with every sample.
@@ -62,8 +62,8 @@ impl<T: Real> Online<T> {
         config.validate()?;
         let coder = learning_coder(&config, &dictionary)?;
         let update: Box<dyn Update<T>> = match config.method {
-            Method::Ocsc => Box::new(BlockDescent::new(config.block_descent.clone(), config.boundary, config.seed)),
-            Method::OcscPaper => Box::new(Ocsc::new(config.update.clone())),
+            Method::Ocsc => T::block_descent(&config),
+            Method::OcscPaper => T::ocsc(&config),
         };
         Ok(Online { config, dictionary, coder, update, step: 0 })
     }
@@ -131,13 +131,13 @@ impl<T: Real> Online<T> {
 
 /// The coder for new data, whatever method learned the dictionary: all solve the same problem, and this is the fastest.
 pub fn coder<T: Real>(config: &Config, dictionary: &Dictionary<T>, tol: f64) -> Result<Box<dyn Coder<T>>> {
-    Ok(Box::new(ActiveSet::new(dictionary, config.beta, tol, config.boundary, config.active_set.clone())?))
+    T::active_set(config, dictionary, tol)
 }
 
 /// The coder that belongs to a method.
 fn learning_coder<T: Real>(config: &Config, dictionary: &Dictionary<T>) -> Result<Box<dyn Coder<T>>> {
     match config.method {
         Method::Ocsc => coder(config, dictionary, config.tol),
-        Method::OcscPaper => Ok(Box::new(Admm::new(dictionary, config.beta, config.tol, config.coder.clone())?)),
+        Method::OcscPaper => T::admm(config, dictionary),
     }
 }

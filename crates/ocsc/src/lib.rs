@@ -69,6 +69,7 @@ pub mod metrics;
 #[doc = include_str!("../NOTATION.md")]
 pub mod notation {}
 pub mod observe;
+mod parts;
 pub mod preprocess;
 mod real;
 mod sample;

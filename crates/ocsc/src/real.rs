@@ -1,5 +1,6 @@
 //! The one scalar type parameter of the library: `f32` or `f64`.
 
+use crate::parts::Parts;
 use std::fmt::{Debug, Display, LowerExp};
 use std::iter::Sum;
 
@@ -7,7 +8,16 @@ use std::iter::Sum;
 ///
 /// Kernels are generic over it; sums that decide something (objectives, gaps, norms) are accumulated in `f64`.
 pub trait Real:
-    rustfft::FftNum + bytemuck::Pod + num_traits::NumAssign + PartialOrd + Default + Display + LowerExp + Debug + Sum
+    Parts
+    + rustfft::FftNum
+    + bytemuck::Pod
+    + num_traits::NumAssign
+    + PartialOrd
+    + Default
+    + Display
+    + LowerExp
+    + Debug
+    + Sum
 {
     /// The scalar's name in options and model files.
     const NAME: &'static str;

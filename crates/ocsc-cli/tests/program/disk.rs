@@ -67,7 +67,7 @@ fn a_full_or_closed_stdout() {
         let closed = bench.shell(&format!("$OCSC {command} >&-"));
         assert!(matches!(closed.code, Some(0 | 1)), "{}", closed.stderr);
         // The reader is gone before anything is written.
-        let pipe = bench.shell(&format!("(sleep 0.1; $OCSC {command}) | true"));
+        let pipe = bench.shell(&format!("(sleep 0.1; $OCSC {command} --quiet) | true"));
         assert_eq!((pipe.code, pipe.stderr.as_str()), (Some(0), ""), "{command}");
     }
     let ran = bench.shell("$OCSC learn train.npy --filters 4 --size 5 --out m2.safetensors 2>/dev/full").ok();

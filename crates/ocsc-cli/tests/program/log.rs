@@ -4,7 +4,7 @@ use crate::common::{Bench, write_npy};
 use ndarray::Array3;
 use serde_json::Value;
 
-const FIELDS: [&str; 16] = [
+const FIELDS: [&str; 18] = [
     "event",
     "pass",
     "step",
@@ -21,6 +21,8 @@ const FIELDS: [&str; 16] = [
     "peak_rss_bytes",
     "stationarity",
     "reseeded",
+    "waiting_seconds",
+    "skipped",
 ];
 
 /// That every line has every field and the counters only grow.
@@ -30,7 +32,7 @@ pub(crate) fn check(lines: &[Value]) {
         assert_eq!(fields.len(), FIELDS.len(), "{line}");
         assert!(FIELDS.iter().all(|name| line.get(name).is_some()), "{line}");
     }
-    for name in ["step", "samples", "seconds", "cpu_seconds"] {
+    for name in ["step", "samples", "seconds", "cpu_seconds", "waiting_seconds", "skipped"] {
         let values: Vec<f64> = lines.iter().map(|line| line[name].as_f64().unwrap()).collect();
         assert!(values.is_sorted(), "{name}: {values:?}");
     }

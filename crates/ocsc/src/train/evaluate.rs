@@ -33,8 +33,13 @@ pub struct Evaluation {
     pub nonzeros: f64,
     /// Wall time of coding all of them.
     pub seconds: f64,
-    /// Samples that could not be read or do not fit the filters.
+    /// Samples that could not be read or do not fit the filters; left out of JSON where there are none.
+    #[serde(skip_serializing_if = "is_zero")]
     pub skipped: usize,
+}
+
+fn is_zero(n: &usize) -> bool {
+    *n == 0
 }
 
 /// A sample with its code.
