@@ -233,10 +233,11 @@ mod tests {
 
     #[test]
     fn holds_no_more_than_the_bound() {
-        let visits: Vec<Visit> = (0..40).map(|index| Visit { index, pass: None }).collect();
+        let good = (0..40_usize).filter(|i| !i.is_multiple_of(7) && !i.is_multiple_of(11));
+        let visits: Vec<Visit> = good.map(|index| Visit { index, pass: None }).collect();
         // Two samples fill the queue, and each reader may have begun one more before it knew how large they are.
         let samples = slow(NUMBERS / 2);
-        Ahead::run(&samples, visits[1..30].iter().copied(), |ahead| {
+        Ahead::run(&samples, visits.iter().copied(), |ahead| {
             while ahead.next().is_some() {
                 std::thread::sleep(Duration::from_millis(1));
                 samples.held.fetch_sub(1, Ordering::SeqCst);
