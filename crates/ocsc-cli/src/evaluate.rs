@@ -2,8 +2,8 @@
 
 use crate::args::Evaluate;
 use crate::console::Console;
-use crate::data::Source;
 use crate::model::{Prepared, coding_config};
+use crate::open;
 use anyhow::Result;
 use ocsc::config::Dtype;
 use ocsc::train::{Evaluation, TEST_TOL, evaluate};
@@ -12,8 +12,8 @@ use ocsc::{Real, checkpoint};
 pub(crate) fn run(args: &Evaluate, console: &Console) -> Result<()> {
     let saved = checkpoint::load::<f32>(&args.model)?;
     let evaluation = match coding_config(&saved.config, &args.coding, TEST_TOL).dtype {
-        Dtype::F32 => evaluated::<f32>(args)?,
-        Dtype::F64 => evaluated::<f64>(args)?,
+        Dtype::F32 => evaluated::<f32>(args, console)?,
+        Dtype::F64 => evaluated::<f64>(args, console)?,
     };
     let (gap, tol) = (evaluation.gap, args.coding.tol.unwrap_or(TEST_TOL));
     if gap > tol {
@@ -27,10 +27,10 @@ pub(crate) fn run(args: &Evaluate, console: &Console) -> Result<()> {
     console.table(&[vec![("samples".to_owned(), evaluation.samples.to_string())], rows(&evaluation)].concat())
 }
 
-fn evaluated<T: Real>(args: &Evaluate) -> Result<Evaluation> {
+fn evaluated<T: Real>(args: &Evaluate, console: &Console) -> Result<Evaluation> {
     let saved = checkpoint::load::<T>(&args.model)?;
     let config = coding_config(&saved.config, &args.coding, TEST_TOL);
-    let source = Source::open(&args.data.data, &args.data.options())?;
+    let source = open::for_coding(&args.data, saved.dictionary.shape(), console)?;
     let samples = Prepared { source: &source, preprocess: &config.preprocess };
     Ok(evaluate(&config, &saved.dictionary, &samples, config.tol)?)
 }

@@ -2,8 +2,9 @@
 
 use crate::args::Learn;
 use crate::console::{self, Console, bytes};
-use crate::data::{Axes, Source, SourceOptions};
+use crate::data::{Source, list_named_by};
 use crate::model::{Prepared, preprocessing};
+use crate::open;
 use crate::watch::{Log, Watch};
 use anyhow::{Context, Error, Result, bail, ensure};
 use ocsc::config::Dtype;
@@ -17,9 +18,7 @@ use std::time::Duration;
 pub(crate) fn run(args: &Learn, console: &Console) -> Result<()> {
     spare_inputs(args)?;
     checkpoint::check_writable(out(args)?).context("--out")?;
-    let source = Source::open(&args.data.data, &args.data.options())?;
-    let options = SourceOptions { limit: None, ..args.data.options() };
-    let test = if args.test.is_empty() { None } else { Some(Source::open(&args.test, &options).context("--test")?) };
+    let (source, test) = open::for_learning(args, console)?;
     let dtype = match &args.resume {
         Some(path) => checkpoint::load::<f32>(path)?.config.dtype,
         None => args.model.config(source.rank(), Default::default())?.dtype,
@@ -69,7 +68,7 @@ fn learn<T: Real>(args: &Learn, source: &Source, test: Option<&Source>, console:
     checkpoint::save(out, &learner, keep_state.then_some(&outcome.progress))?;
     report(args, &learner, &outcome, reseeded, out, console)?;
     if unfinished {
-        console.say(format!("to go on: ocsc learn {} --resume {}", quoted(&args.data.data), out.display()));
+        console.say(format!("to go on: ocsc learn {} --resume {}", open::words(args), out.display()));
     }
     ensure!(
         outcome.ended != Ended::Stopped,
@@ -99,9 +98,10 @@ fn out(args: &Learn) -> Result<&Path> {
 fn spare_inputs(args: &Learn) -> Result<()> {
     let place = |path: &Path| std::fs::canonicalize(path).ok();
     let (out, log) = (Some(out(args)?), args.log.as_deref());
-    let inputs = || args.data.data.iter().chain(&args.test).map(PathBuf::as_path);
+    let named = args.data.data.iter().chain(&args.test.test).map(|path| list_named_by(path).unwrap_or(path.clone()));
+    let inputs: Vec<PathBuf> = named.chain(args.test.test_list.clone()).chain(args.test.split.clone()).collect();
     for (option, path) in [("--out", out), ("--log", log)].into_iter().filter_map(|(o, p)| Some((o, p?))) {
-        let taken = inputs().any(|input| place(input).is_some_and(|i| i.is_file() && Some(i) == place(path)));
+        let taken = inputs.iter().any(|input| place(input).is_some_and(|i| i.is_file() && Some(i) == place(path)));
         ensure!(!taken, "{option} {}: expected a new file, found one of the data", path.display());
     }
     ensure!(out != log, "--log {}: expected another file than the model's", log.unwrap_or(Path::new("")).display());
@@ -142,7 +142,8 @@ fn started<T: Real>(args: &Learn, source: &Source, console: &Console) -> Result<
     );
     if !is_file(&args.model.init) {
         let fits = sample.shape().spatial().iter().zip(shape.spatial()).all(|(s, f)| *s >= f);
-        ensure!(fits, "{name}: expected at least the filters' size {shape} (--size), found {}", sample.shape());
+        let (found, advice) = (sample.shape(), open::SKIP);
+        ensure!(fits, "{name}: expected at least the filters' size {shape} (--size), found {found}; {advice}");
         let need = config.n_filters.saturating_mul(shape.len()).saturating_mul(size_of::<T>());
         ensure_memory("the filters", need)?;
     }
@@ -155,7 +156,7 @@ fn started<T: Real>(args: &Learn, source: &Source, console: &Console) -> Result<
         let mut coder = coder(&config, &dictionary, config.tol)?;
         let (batch, mut beta_max) = (&order[..config.batch_size.min(order.len())], 0.0_f64);
         for &i in batch {
-            beta_max = beta_max.max(coder.beta_max(&samples.get(i)?)?);
+            beta_max = beta_max.max(coder.beta_max(&samples.draw(i, 0)?)?);
         }
         ensure!(beta_max > 0.0, "{name}: samples of zeros in the first batch; --beta-ratio needs others");
         config.beta = ratio * beta_max;
@@ -175,14 +176,7 @@ fn is_file(init: &str) -> bool {
 
 /// A dictionary from an array (K, C, axes...) or (K, axes...); filters of norm above 1 are scaled to 1.
 fn from_file<T: Real>(path: &Path, rank: usize, console: &Console) -> Result<Dictionary<T>> {
-    let axes = |channels: &str| -> Result<SourceOptions> {
-        let axes: Axes = format!("N{channels}{}", &"DHW"[3 - rank..]).parse()?;
-        Ok(SourceOptions { axes: Some(axes), limit: None })
-    };
-    let paths = [path.to_owned()];
-    let source = Source::open(&paths, &axes("")?).or_else(|_| Source::open(&paths, &axes("C")?)).with_context(|| {
-        format!("--init {}: expected random, patches, or an array (filters, {rank} axes) or (filters, channels, {rank} axes)", path.display())
-    })?;
+    let source = open::for_init(path, rank)?;
     let first: Sample<f64> = source.get(0)?;
     let (mut data, mut largest) = (Vec::new(), 0.0_f64);
     for k in 0..source.len() {
@@ -208,8 +202,7 @@ fn check_sizes<T: Real>(source: &Source, config: &Config, dictionary: &Dictionar
     for i in 0..source.len() {
         let [depth, height, width] = source.size(i)?;
         largest = largest.max(filter.channels * depth * height * width);
-        let shape = Shape { channels: filter.channels, depth, height, width };
-        dictionary.check_sample_shape(shape).with_context(|| source.name(i))?;
+        open::check_size(source, i, filter)?;
         one_size &= [depth, height, width] == expected;
         let [_, h0, w0] = expected;
         ensure!(
@@ -254,9 +247,7 @@ fn per_number<T: Real>(config: &Config) -> usize {
 /// That every test sample can be coded: else the first pass would be lost on the last one.
 fn check_test<T: Real>(test: &Prepared<'_>, dictionary: &Dictionary<T>) -> Result<()> {
     for i in 0..test.source.len() {
-        let [depth, height, width] = test.source.size(i).context("--test")?;
-        let shape = Shape { depth, height, width, ..dictionary.shape() };
-        dictionary.check_sample_shape(shape).with_context(|| format!("--test {}", test.source.name(i)))?;
+        open::check_size(test.source, i, dictionary.shape()).context("--test")?;
     }
     let first: Sample<T> = test.get(0).context("--test")?;
     dictionary.check_sample_shape(first.shape()).with_context(|| format!("--test {}", test.source.name(0)))
@@ -322,12 +313,4 @@ fn report<T: Real>(
         rows.push(("peak memory".to_owned(), bytes(peak as usize)));
     }
     console.table(&rows)
-}
-
-fn quoted(paths: &[PathBuf]) -> String {
-    let quote = |path: &PathBuf| {
-        let text = path.display().to_string();
-        if text.contains(char::is_whitespace) { format!("'{text}'") } else { text }
-    };
-    paths.iter().map(quote).collect::<Vec<_>>().join(" ")
 }
