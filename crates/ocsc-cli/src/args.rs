@@ -161,14 +161,15 @@ pub(crate) struct Learn {
     pub(crate) model: ModelArgs,
 }
 
-/// What to test on: other data, or samples of DATA that are held out. `--limit` and `--subset` choose among the rest.
+/// What to test on: other data, or samples of DATA that are held out.
 #[derive(ClapArgs)]
 #[group(id = "tests", multiple = false)]
 pub(crate) struct TestArgs {
     /// Data to evaluate on, after each pass or as --test-every says; not charged to the learning time
     #[arg(long, value_name = "DATA")]
     pub(crate) test: Vec<PathBuf>,
-    /// Hold this fraction of DATA out and evaluate on it; the seed decides which samples
+    /// Hold this fraction of DATA out and evaluate on it; the seed decides which samples. --limit and --subset choose among
+    /// the rest, here and below
     #[arg(long, value_parser = fraction, value_name = "FRACTION")]
     pub(crate) test_fraction: Option<f64>,
     /// Hold out the samples named in a text file, one per line: as DATA names them, relative to the list, or by the end of

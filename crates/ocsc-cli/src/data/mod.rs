@@ -73,7 +73,7 @@ pub(crate) struct Source {
     seed: u64,
 }
 
-/// One image file, or one array of one or more samples.
+/// One image file, or one array, of one or more samples.
 #[derive(Debug)]
 struct Part {
     /// The number of its first sample in the source.

@@ -16,3 +16,4 @@ mod log;
 mod refuse_data;
 mod refuse_models;
 mod refuse_usage;
+mod select;
