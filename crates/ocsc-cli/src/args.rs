@@ -2,14 +2,14 @@
 
 mod value;
 
-use crate::data::{Axes, SourceOptions};
+use crate::data::{Axes, Resize, SourceOptions};
 use anyhow::Result;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use ocsc::config::{ActiveSetConfig, BlockDescentConfig, Boundary, CoderConfig, Dtype, StopRule, UpdateConfig};
 use ocsc::preprocess::Preprocess;
 use ocsc::{Config, Method};
 use std::path::PathBuf;
-use value::{Size, at_least_one, forgetting, memory, positive, relaxation, threads};
+use value::{Size, at_least_one, forgetting, fraction, memory, positive, relaxation, threads};
 
 pub(crate) use value::Every;
 
@@ -39,7 +39,7 @@ pub(crate) enum Command {
     Demo(Demo),
     /// Learn a dictionary
     #[command(
-        after_help = "Examples:\n  ocsc learn photos/ --out model.safetensors\n  ocsc learn train.npy --test test.npy --passes 3 --log run.jsonl --out model.safetensors\n  ocsc learn train.npy --filters 64 --size 8 --beta-ratio 0.1 --out model.safetensors\n  ocsc learn train.npy --resume model.safetensors\n  ocsc learn train.npy --init D.npy --passes 0 --out model.safetensors    (wrap a dictionary from elsewhere)\n\nThe method ocsc takes samples of any sizes; ocsc-paper (Algorithm 3 of Wang, Yao, Kwok, Ni 2018) needs one size."
+        after_help = "Examples:\n  ocsc learn photos/ --out model.safetensors\n  ocsc learn train.npy --test test.npy --passes 3 --log run.jsonl --out model.safetensors\n  ocsc learn train.npy --filters 64 --size 8 --beta-ratio 0.1 --out model.safetensors\n  ocsc learn photos/ --recursive --resize 256 --crop 128 --test-fraction 0.2 --passes 5 --out model.safetensors\n  ocsc learn jpg/ --resize 500 --crop 500 --split setid.mat --out model.safetensors    (Oxford Flowers as in the paper)\n  ocsc learn Images/ --recursive --resize 224 --crop 224 --test-list test_list.mat --out model.safetensors    (Stanford Dogs)\n  ocsc learn train.npy --resume model.safetensors\n  ocsc learn train.npy --init D.npy --passes 0 --out model.safetensors    (wrap a dictionary from elsewhere)\n\nThe method ocsc takes samples of any sizes; ocsc-paper (Algorithm 3 of Wang, Yao, Kwok, Ni 2018) needs one size."
     )]
     Learn(Box<Learn>),
     /// Code new data: one .npz per sample with its non-zeros
@@ -85,27 +85,46 @@ pub(crate) struct Demo {
     pub(crate) seed: u64,
 }
 
-/// Which samples.
+/// Which samples, and what of them.
 #[derive(ClapArgs)]
 pub(crate) struct DataArgs {
-    /// Image files, folders of images, .npy, .npz or .mat (`file.npz:NAME` picks one array of several)
+    /// Image files, folders of images, .npy, .npz or .mat (`file.npz:NAME` picks one array of several); a pattern in quotes
+    /// such as 'photos/**/*.jpg'; or @list.txt, a text file with one path per line, relative to it
     #[arg(required = true, value_name = "DATA")]
     pub(crate) data: Vec<PathBuf>,
+    /// Search folders to any depth
+    #[arg(long)]
+    pub(crate) recursive: bool,
     /// What the axes of arrays mean: N samples, C channels, D depth or time, H height, W width
-    /// [default: NHW, HW or W; HWN for .mat]
+    /// [default: NHW, HW or W; HWN for .mat]. With a D, the pages of a TIFF file are one volume
     #[arg(long)]
     pub(crate) axes: Option<Axes>,
+    /// Scale images: 256 (the shortest side, the aspect is kept) or 480x640 (height x width); in single precision
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) resize: Option<Resize>,
+    /// Then cut out a piece: 256 (on every axis), 480x640, 16x64x64. In learning from another place in every pass,
+    /// which the seed decides; in testing, coding and evaluating always from the middle
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) crop: Option<Size>,
+    /// Pass over samples that are smaller than the filters
+    #[arg(long)]
+    pub(crate) skip_small: bool,
     /// Take only the first N samples
     #[arg(long, value_parser = at_least_one, value_name = "N")]
     pub(crate) limit: Option<usize>,
+    /// Take only N samples (of those that --limit leaves), drawn at random by the seed
+    #[arg(long, value_parser = at_least_one, value_name = "N")]
+    pub(crate) subset: Option<usize>,
     /// Stop at a sample that cannot be read or does not fit, instead of reporting it and going on without it
     #[arg(long)]
     pub(crate) strict: bool,
 }
 
 impl DataArgs {
-    pub(crate) fn options(&self) -> SourceOptions {
-        SourceOptions { axes: self.axes.clone(), limit: self.limit }
+    /// How to read them; `seed` decides where pieces for learning are cut.
+    pub(crate) fn options(&self, seed: u64) -> SourceOptions {
+        let crop = self.crop.as_ref().map(|size| size.lengths().to_vec());
+        SourceOptions { axes: self.axes.clone(), recursive: self.recursive, resize: self.resize, crop, seed }
     }
 }
 
@@ -116,17 +135,17 @@ pub(crate) struct Learn {
     /// The model file to write (with --resume: the checkpoint, unless given)
     #[arg(long, required_unless_present = "resume", value_name = "MODEL")]
     pub(crate) out: Option<PathBuf>,
-    /// Go on from a checkpoint, with its settings; --passes may raise the number of passes
+    /// Go on from a checkpoint, with its settings; --passes may raise the number of passes. Name the same data with the same
+    /// options again
     #[arg(long, value_name = "MODEL", conflicts_with_all = ["method", "filters", "size", "beta", "beta_ratio", "batch", "tol", "boundary", "init", "seed", "dtype", "preprocess", "nonnegative", "forgetting", "sweeps", "sweep_tol", "no_reseed", "Tuning"])]
     pub(crate) resume: Option<PathBuf>,
     /// Passes over the data [default: 1]; 0 writes a model of the initial dictionary
     #[arg(long, value_name = "N")]
     pub(crate) passes: Option<usize>,
-    /// Data to evaluate on, after each pass or as --test-every says; not charged to the learning time
-    #[arg(long, value_name = "DATA")]
-    pub(crate) test: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) test: TestArgs,
     /// Evaluate on the test data every N samples
-    #[arg(long, requires = "test", value_parser = at_least_one, value_name = "N")]
+    #[arg(long, requires = "tests", value_parser = at_least_one, value_name = "N")]
     pub(crate) test_every: Option<usize>,
     /// Write a checkpoint to the model file every N samples or so many minutes (30min), and at the end; without this
     /// option every 10 minutes, and none at the end
@@ -149,6 +168,26 @@ pub(crate) struct Learn {
     pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) model: ModelArgs,
+}
+
+/// What to test on: other data, or samples of DATA that are held out.
+#[derive(ClapArgs)]
+#[group(id = "tests", multiple = false)]
+pub(crate) struct TestArgs {
+    /// Data to evaluate on, after each pass or as --test-every says; not charged to the learning time
+    #[arg(long, value_name = "DATA")]
+    pub(crate) test: Vec<PathBuf>,
+    /// Hold this fraction of DATA out and evaluate on it; the seed decides which samples. --limit and --subset choose among
+    /// the rest, here and below
+    #[arg(long, value_parser = fraction, value_name = "FRACTION")]
+    pub(crate) test_fraction: Option<f64>,
+    /// Hold out the samples named in a text file, one per line: as DATA names them, relative to the list, or by the end of
+    /// their path (or in the cells of `file_list` in a .mat file, as of Stanford Dogs)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) test_list: Option<PathBuf>,
+    /// Split as setid.mat of Oxford Flowers says, and as the paper does: learn from `trnid` and `valid`, test on `tstid`
+    #[arg(long, value_name = "FILE.mat")]
+    pub(crate) split: Option<PathBuf>,
 }
 
 /// The settings that a model file records.
@@ -182,7 +221,7 @@ pub(crate) struct ModelArgs {
     /// Initial dictionary: random, patches (of the data), or a .npy file of shape (K, C, axes...) or (K, axes...)
     #[arg(long, default_value = "random")]
     pub(crate) init: String,
-    /// Seeds the initial dictionary and the visiting order
+    /// Seeds the initial dictionary, the visiting order, --crop, --subset and --test-fraction
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
     /// Precision

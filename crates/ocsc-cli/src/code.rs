@@ -2,8 +2,9 @@
 
 use crate::args::{Code, Format, Reconstruct};
 use crate::console::{self, Console};
-use crate::data::{Source, codes, write};
+use crate::data::{codes, write};
 use crate::model::{Prepared, coding_config};
+use crate::open;
 use anyhow::{Context, Result, bail, ensure};
 use ocsc::coder::Status;
 use ocsc::config::Dtype;
@@ -26,7 +27,7 @@ pub(crate) fn run(args: &Code, console: &Console) -> Result<()> {
 fn code<T: Real>(args: &Code, console: &Console) -> Result<()> {
     let saved = checkpoint::load::<T>(&args.model)?;
     let config = coding_config(&saved.config, &args.coding, DEFAULT_TOL);
-    let source = Source::open(&args.data.data, &args.data.options())?;
+    let source = open::for_coding(&args.data, saved.dictionary.shape(), console)?;
     let samples = Prepared { source: &source, preprocess: &config.preprocess };
     make_folder(&args.out)?;
     let mut coder = coder(&config, &saved.dictionary, config.tol)?;

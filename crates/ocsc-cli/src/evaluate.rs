@@ -2,8 +2,8 @@
 
 use crate::args::Evaluate;
 use crate::console::Console;
-use crate::data::Source;
 use crate::model::{Prepared, coding_config};
+use crate::open;
 use anyhow::Result;
 use ocsc::config::Dtype;
 use ocsc::train::{Evaluation, Item, TEST_TOL, evaluate};
@@ -34,7 +34,7 @@ pub(crate) fn run(args: &Evaluate, console: &Console) -> Result<()> {
 fn evaluated<T: Real>(args: &Evaluate, console: &Console) -> Result<Evaluation> {
     let saved = checkpoint::load::<T>(&args.model)?;
     let config = coding_config(&saved.config, &args.coding, TEST_TOL);
-    let source = Source::open(&args.data.data, &args.data.options())?;
+    let source = open::for_coding(&args.data, saved.dictionary.shape(), console)?;
     let samples = Prepared { source: &source, preprocess: &config.preprocess };
     let mut bar = console.progress("evaluating", source.len(), 0);
     let mut each = |_, item: ocsc::Result<Item<'_, T>>| {

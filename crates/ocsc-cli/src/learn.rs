@@ -2,9 +2,10 @@
 
 use crate::args::{Every, Learn};
 use crate::console::{self, Console, bytes};
-use crate::data::{Axes, Source, SourceOptions};
+use crate::data::{Source, list_named_by};
 use crate::memory::{self, Survey};
 use crate::model::{Prepared, preprocessing};
+use crate::open;
 use crate::watch::{Checkpoints, Log, Watch};
 use anyhow::{Context, Error, Result, bail, ensure};
 use ocsc::config::Dtype;
@@ -21,9 +22,7 @@ pub(crate) fn run(args: &Learn, console: &Console) -> Result<()> {
     spare_inputs(args)?;
     checkpoint::check_writable(out(args)?).context("--out")?;
     checkpoint::remove_leftovers(out(args)?);
-    let source = Source::open(&args.data.data, &args.data.options())?;
-    let options = SourceOptions { limit: None, ..args.data.options() };
-    let test = if args.test.is_empty() { None } else { Some(Source::open(&args.test, &options).context("--test")?) };
+    let (source, test) = open::for_learning(args, console)?;
     let dtype = match &args.resume {
         Some(path) => checkpoint::load::<f32>(path)?.config.dtype,
         None => args.model.config(source.rank(), Default::default())?.dtype,
@@ -76,7 +75,7 @@ fn learn<T: Real>(args: &Learn, source: &Source, test: Option<&Source>, console:
     checkpoint::save(out, &learner, keep_state.then_some(&outcome.progress))?;
     report(args, &learner, &outcome, reseeded, out, console)?;
     if unfinished {
-        console.say(format!("to go on: ocsc learn {} --resume {}", quoted(&args.data.data), out.display()));
+        console.say(format!("to go on: ocsc learn {} --resume {}", open::words(args), out.display()));
     }
     ensure!(
         outcome.ended != Ended::Stopped,
@@ -106,9 +105,10 @@ fn out(args: &Learn) -> Result<&Path> {
 fn spare_inputs(args: &Learn) -> Result<()> {
     let place = |path: &Path| std::fs::canonicalize(path).ok();
     let (out, log) = (Some(out(args)?), args.log.as_deref());
-    let inputs = || args.data.data.iter().chain(&args.test).map(PathBuf::as_path);
+    let named = args.data.data.iter().chain(&args.test.test).map(|path| list_named_by(path).unwrap_or(path.clone()));
+    let inputs: Vec<PathBuf> = named.chain(args.test.test_list.clone()).chain(args.test.split.clone()).collect();
     for (option, path) in [("--out", out), ("--log", log)].into_iter().filter_map(|(o, p)| Some((o, p?))) {
-        let taken = inputs().any(|input| place(input).is_some_and(|i| i.is_file() && Some(i) == place(path)));
+        let taken = inputs.iter().any(|input| place(input).is_some_and(|i| i.is_file() && Some(i) == place(path)));
         ensure!(!taken, "{option} {}: expected a new file, found one of the data", path.display());
     }
     ensure!(out != log, "--log {}: expected another file than the model's", log.unwrap_or(Path::new("")).display());
@@ -148,7 +148,8 @@ fn started<T: Real>(args: &Learn, source: &Source, console: &Console) -> Result<
     );
     if !is_file(&args.model.init) {
         let fits = sample.shape().spatial().iter().zip(shape.spatial()).all(|(s, f)| *s >= f);
-        ensure!(fits, "{name}: expected at least the filters' size {shape} (--size), found {}", sample.shape());
+        let (found, advice) = (sample.shape(), open::SKIP);
+        ensure!(fits, "{name}: expected at least the filters' size {shape} (--size), found {found}; {advice}");
         let need = config.n_filters.saturating_mul(shape.len()).saturating_mul(size_of::<T>());
         memory::ensure_free("the filters", need)?;
     }
@@ -161,7 +162,7 @@ fn started<T: Real>(args: &Learn, source: &Source, console: &Console) -> Result<
         let mut coder = coder(&config, &dictionary, config.tol)?;
         let (batch, mut beta_max) = (&order[..config.batch_size.min(order.len())], 0.0_f64);
         for &i in batch {
-            match samples.get(i) {
+            match samples.draw(i, 0) {
                 Ok(sample) => beta_max = beta_max.max(coder.beta_max(&sample)?),
                 Err(error) if args.data.strict => bail!(error),
                 Err(_) => {}
@@ -199,14 +200,7 @@ fn is_file(init: &str) -> bool {
 
 /// A dictionary from an array (K, C, axes...) or (K, axes...); filters of norm above 1 are scaled to 1.
 fn from_file<T: Real>(path: &Path, rank: usize, console: &Console) -> Result<Dictionary<T>> {
-    let axes = |channels: &str| -> Result<SourceOptions> {
-        let axes: Axes = format!("N{channels}{}", &"DHW"[3 - rank..]).parse()?;
-        Ok(SourceOptions { axes: Some(axes), limit: None })
-    };
-    let paths = [path.to_owned()];
-    let source = Source::open(&paths, &axes("")?).or_else(|_| Source::open(&paths, &axes("C")?)).with_context(|| {
-        format!("--init {}: expected random, patches, or an array (filters, {rank} axes) or (filters, channels, {rank} axes)", path.display())
-    })?;
+    let source = open::for_init(path, rank)?;
     let first: Sample<f64> = source.get(0)?;
     let (mut data, mut largest) = (Vec::new(), 0.0_f64);
     for k in 0..source.len() {
@@ -235,7 +229,7 @@ fn survey<T: Real>(source: &Source, config: &Config, dictionary: &Dictionary<T>,
             Err(_) => continue,
         };
         let shape = Shape { channels: filter.channels, depth, height, width };
-        dictionary.check_sample_shape(shape).with_context(|| source.name(i))?;
+        open::check_size(source, i, filter)?;
         survey.largest = survey.largest.max(shape.len());
         let (expected, name) = first.get_or_insert_with(|| (shape, source.name(i)));
         ensure!(
@@ -253,13 +247,10 @@ fn survey<T: Real>(source: &Source, config: &Config, dictionary: &Dictionary<T>,
 /// That every test sample can be coded: else the first pass would be lost on the last one.
 fn check_test<T: Real>(test: &Prepared<'_>, dictionary: &Dictionary<T>, strict: bool) -> Result<()> {
     for i in 0..test.source.len() {
-        let [depth, height, width] = match test.source.size(i) {
-            Ok(size) => size,
-            Err(error) if strict => return Err(error).context("--test"),
-            Err(_) => continue,
-        };
-        let shape = Shape { depth, height, width, ..dictionary.shape() };
-        dictionary.check_sample_shape(shape).with_context(|| format!("--test {}", test.source.name(i)))?;
+        open::check_size(test.source, i, dictionary.shape()).context("--test")?;
+        if strict {
+            test.source.size(i).context("--test")?;
+        }
     }
     let all: Vec<usize> = (0..test.source.len()).collect();
     let (i, first) = first_usable::<T>(test, &all, strict).context("--test")?;
@@ -324,12 +315,4 @@ fn report<T: Real>(
         rows.push(("peak memory".to_owned(), bytes(peak as usize)));
     }
     console.table(&rows)
-}
-
-fn quoted(paths: &[PathBuf]) -> String {
-    let quote = |path: &PathBuf| {
-        let text = path.display().to_string();
-        if text.contains(char::is_whitespace) { format!("'{text}'") } else { text }
-    };
-    paths.iter().map(quote).collect::<Vec<_>>().join(" ")
 }

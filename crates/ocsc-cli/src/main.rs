@@ -15,6 +15,7 @@ mod learn;
 mod leaves;
 mod memory;
 mod model;
+mod open;
 mod picture;
 mod record;
 mod report;

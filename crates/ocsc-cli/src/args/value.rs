@@ -1,14 +1,20 @@
 //! Values of options: what is accepted, and what a message says was expected.
 
 use anyhow::{Context, Result, bail, ensure};
+use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// A filter size as typed: one length for every axis, or one per axis.
+/// A size as typed: one length for every axis, or one per axis.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Size(Vec<usize>);
 
 impl Size {
+    /// The lengths as typed, one to three.
+    pub(crate) fn lengths(&self) -> &[usize] {
+        &self.0
+    }
+
     /// The lengths for data with so many spatial axes.
     pub(crate) fn axes(&self, rank: usize) -> Result<Vec<usize>> {
         match self.0[..] {
@@ -16,6 +22,12 @@ impl Size {
             _ if self.0.len() == rank => Ok(self.0.clone()),
             _ => bail!("--size: expected {rank} lengths, as the data have {rank} spatial axes, found {}", self.0.len()),
         }
+    }
+}
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.iter().map(usize::to_string).collect::<Vec<_>>().join("x"))
     }
 }
 
@@ -56,6 +68,13 @@ pub(super) fn positive(text: &str) -> Result<f64> {
     match text.parse::<f64>() {
         Ok(value) if value.is_finite() && value > 0.0 => Ok(value),
         _ => bail!("expected a number above 0"),
+    }
+}
+
+pub(super) fn fraction(text: &str) -> Result<f64> {
+    match text.parse::<f64>() {
+        Ok(value) if value > 0.0 && value < 1.0 => Ok(value),
+        _ => bail!("expected a number between 0 and 1"),
     }
 }
 

@@ -1,25 +1,76 @@
-//! Folders of images: which files count, and in which order.
+//! Folders: which files count, and in which order.
 
 use super::image;
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use std::cmp::Ordering;
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-/// The images directly in `folder`, in natural order: `2.png` comes before `10.png`.
+/// The images in `folder`, or also in all folders below it, in natural order: `2.png` comes before `10.png`.
 ///
-/// Hidden files, subfolders and files of other kinds are passed over.
-pub(crate) fn images(folder: &Path) -> Result<Vec<PathBuf>> {
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir(folder)? {
-        let path = entry?.path();
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        if !name.starts_with('.') && image::is_image(&path) && path.is_file() {
-            found.push((name, path));
+/// Hidden files and folders, and files of other kinds, are passed over.
+pub(crate) fn images(folder: &Path, recursive: bool) -> Result<Vec<PathBuf>> {
+    let mut found = files(folder, if recursive { usize::MAX } else { 1 })?;
+    found.retain(|path| image::is_image(path));
+    let endings = image::EXTENSIONS.join(", ");
+    if recursive {
+        ensure!(!found.is_empty(), "no images in this folder and those below it; expected files ending in {endings}");
+    }
+    let deeper = "--recursive searches the folders below it, too";
+    ensure!(!found.is_empty(), "no images in this folder; expected files ending in {endings}; {deeper}");
+    Ok(found)
+}
+
+/// The files in `folder` and in folders below it, down to `depth` levels (1: none below), in natural order.
+///
+/// Hidden ones are passed over. Links are followed, but every folder is visited once: loops end, and nothing counts twice.
+pub(crate) fn files(folder: &Path, depth: usize) -> Result<Vec<PathBuf>> {
+    let (mut found, mut seen) = (Vec::new(), HashSet::new());
+    // Links wait until all real folders are visited, so that a file gets its real name whatever links lead to it.
+    let (mut folders, mut links) = (vec![(folder.to_owned(), 1)], Vec::new());
+    while let Some((folder, level)) = folders.pop().or_else(|| links.pop()) {
+        let unreadable = || format!("the folder {} cannot be read", folder.display());
+        if !seen.insert(std::fs::canonicalize(&folder).with_context(unreadable)?) {
+            continue;
+        }
+        for entry in std::fs::read_dir(&folder).with_context(unreadable)? {
+            let entry = entry.with_context(unreadable)?;
+            let (path, mut kind) = (entry.path(), entry.file_type()?);
+            if entry.file_name().as_encoded_bytes().starts_with(b".") {
+                continue;
+            }
+            let link = kind.is_symlink();
+            if link {
+                // A link to nothing is no file.
+                let Ok(target) = std::fs::metadata(&path) else { continue };
+                kind = target.file_type();
+            }
+            match kind {
+                _ if kind.is_file() => found.push(path),
+                _ if !kind.is_dir() || level >= depth => {}
+                _ if link => links.push((path, level + 1)),
+                _ => folders.push((path, level + 1)),
+            }
+        }
+        links.sort_by(|a, b| natural_path(&b.0, &a.0));
+    }
+    found.sort_by(|a, b| natural_path(a, b));
+    Ok(found)
+}
+
+/// Compares paths part by part in natural order.
+fn natural_path(a: &Path, b: &Path) -> Ordering {
+    let (mut parts_a, mut parts_b) = (a.components(), b.components());
+    loop {
+        let order = match (parts_a.next(), parts_b.next()) {
+            (Some(x), Some(y)) => natural(&x.as_os_str().to_string_lossy(), &y.as_os_str().to_string_lossy()),
+            (None, None) => return a.cmp(b),
+            (x, y) => x.is_some().cmp(&y.is_some()),
+        };
+        if order != Ordering::Equal {
+            return order;
         }
     }
-    ensure!(!found.is_empty(), "no images in this folder; expected files ending in {}", image::EXTENSIONS.join(", "));
-    found.sort_by(|a, b| natural(&a.0, &b.0).then_with(|| a.1.cmp(&b.1)));
-    Ok(found.into_iter().map(|(_, path)| path).collect())
 }
 
 /// Compares names with runs of digits taken as numbers, and letters without regard to case.

@@ -1,17 +1,20 @@
 //! Image files: PNG, JPEG, TIFF, BMP, WebP and PNM, decoded one at a time into samples with values in [0, 1].
 //!
 //! The crate `image` decodes; this file keeps the precision (8-bit, 16-bit and float samples go straight to the scalar
-//! type, floats as they are), separates the channels (gray: 1, colour: 3) and drops alpha. What a camera noted about
-//! orientation is not applied. Preprocessing is the library's business.
+//! type, floats as they are), separates the channels (gray: 1, colour: 3), drops alpha, and turns the picture as the
+//! camera was held. [`super::pages`] reads TIFF. Preprocessing is the library's business.
 
+use super::pages::{self, Pages};
 use anyhow::{Context, Result, ensure};
-use image::{DynamicImage, ImageFormat, ImageReader, Limits};
+use image::metadata::Orientation;
+use image::{DynamicImage, ImageDecoder, ImageFormat, ImageReader, Limits};
 use ocsc::{Real, Sample, Shape};
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{BufRead, Cursor, Read, Seek};
 use std::path::Path;
-use tiff::ColorType;
-use tiff::decoder::{Decoder, DecodingResult};
+
+/// The part of a JPEG file in which its header is looked for first.
+const JPEG_START: u64 = 1 << 18;
 
 /// The endings by which folders are searched.
 pub(crate) const EXTENSIONS: &[&str] =
@@ -24,27 +27,95 @@ pub(crate) fn is_image(path: &Path) -> bool {
 
 /// Decodes the file by what it holds, whatever its name says.
 pub(crate) fn read<T: Real>(path: &Path) -> Result<Sample<T>> {
-    let len = std::fs::metadata(path)?.len();
-    ensure!(len > 0, "the file is empty; expected an image");
-    let mut reader = ImageReader::open(path)?.with_guessed_format()?;
-    // A small file may claim billions of pixels; true photographs expand by a factor of 30 at the most.
-    let mut limits = Limits::default();
-    let most = len.saturating_mul(32).max(512 << 20);
-    limits.max_alloc = Some(most);
-    reader.limits(limits);
-    let tiff = reader.format() == Some(ImageFormat::Tiff);
-    if let Some(sample) = if tiff { gray_tiff(path, most)? } else { None } {
-        return Ok(sample);
+    ensure!(std::fs::metadata(path)?.len() > 0, "the file is empty; expected an image");
+    if pages::is_tiff(path)? {
+        return Pages::open(path, false)?.get(0);
     }
-    let decoded = reader.decode().context("cannot be decoded as an image; it is damaged, or of an unsupported kind")?;
-    sample(decoded)
+    decode(ImageReader::open(path)?.with_guessed_format()?, allowance(path)?)
 }
 
-/// Depth (1), height and width, from the file's header.
+/// Depth (1), height and width as they are seen, from the file's header.
 pub(crate) fn size(path: &Path) -> Result<[usize; 3]> {
-    let reader = ImageReader::open(path)?.with_guessed_format()?;
-    let (width, height) = reader.into_dimensions().context("cannot be decoded as an image; it is damaged")?;
-    Ok([1, height as usize, width as usize])
+    if pages::is_tiff(path)? {
+        return Ok(Pages::open(path, false)?.size());
+    }
+    let whole = ImageReader::open(path)?.with_guessed_format()?;
+    if whole.format() == Some(ImageFormat::Jpeg) {
+        // The decoder reads all that it is given; nearly always the header lies within the first part.
+        let mut start = Vec::new();
+        File::open(path)?.take(JPEG_START).read_to_end(&mut start)?;
+        if let Ok(size) = header(ImageReader::with_format(Cursor::new(start), ImageFormat::Jpeg)) {
+            return Ok(size);
+        }
+    }
+    header(whole).context("cannot be decoded as an image; it is damaged")
+}
+
+/// The height and width that a header tells, turned as the camera was.
+fn header(reader: ImageReader<impl BufRead + Seek>) -> Result<[usize; 3]> {
+    let mut decoder = reader.into_decoder()?;
+    let (width, height) = decoder.dimensions();
+    let orientation = decoder.orientation().unwrap_or(Orientation::NoTransforms);
+    let [height, width] = turned(orientation, height as usize, width as usize);
+    Ok([1, height, width])
+}
+
+/// The bytes that the pixels of a file may take: a small file may claim billions of them, but true photographs expand by
+/// a factor of 30 at the most.
+pub(crate) fn allowance(path: &Path) -> Result<u64> {
+    Ok(std::fs::metadata(path)?.len().saturating_mul(32).max(512 << 20))
+}
+
+/// Decodes an image whose pixels take no more than so many bytes, and turns it as the camera was.
+pub(crate) fn decode<T: Real>(mut reader: ImageReader<impl BufRead + Seek>, most: u64) -> Result<Sample<T>> {
+    let mut limits = Limits::default();
+    limits.max_alloc = Some(most);
+    reader.limits(limits);
+    let failed = "cannot be decoded as an image; it is damaged, or of an unsupported kind";
+    let mut decoder = reader.into_decoder().context(failed)?;
+    let bytes = decoder.total_bytes();
+    ensure!(bytes <= most, "{failed}: it claims {bytes} bytes of pixels, more than its length allows");
+    // A photograph is not lost with a note about it.
+    let orientation = decoder.orientation().unwrap_or(Orientation::NoTransforms);
+    let decoded = DynamicImage::from_decoder(decoder).context(failed)?;
+    oriented(sample(decoded)?, orientation)
+}
+
+/// Height and width after an orientation is applied.
+pub(crate) fn turned(orientation: Orientation, height: usize, width: usize) -> [usize; 2] {
+    match orientation {
+        Orientation::Rotate90 | Orientation::Rotate270 | Orientation::Rotate90FlipH | Orientation::Rotate270FlipH => {
+            [width, height]
+        }
+        _ => [height, width],
+    }
+}
+
+/// The image as it was meant to be seen.
+pub(crate) fn oriented<T: Real>(sample: Sample<T>, orientation: Orientation) -> Result<Sample<T>> {
+    if orientation == Orientation::NoTransforms {
+        return Ok(sample);
+    }
+    let Shape { height: h, width: w, .. } = sample.shape();
+    // The row and column that the pixel at row y, column x of the result comes from.
+    let origin = |y: usize, x: usize| match orientation {
+        Orientation::NoTransforms => (y, x),
+        Orientation::FlipHorizontal => (y, w - 1 - x),
+        Orientation::Rotate180 => (h - 1 - y, w - 1 - x),
+        Orientation::FlipVertical => (h - 1 - y, x),
+        Orientation::Rotate90FlipH => (x, y),
+        Orientation::Rotate90 => (h - 1 - x, y),
+        Orientation::Rotate270FlipH => (h - 1 - x, w - 1 - y),
+        Orientation::Rotate270 => (x, w - 1 - y),
+    };
+    let [height, width] = turned(orientation, h, w);
+    let mut data = Vec::with_capacity(sample.data().len());
+    for plane in sample.data().chunks_exact(h * w) {
+        for y in 0..height {
+            data.extend((0..width).map(|x| origin(y, x)).map(|(y, x)| plane[y * w + x]));
+        }
+    }
+    Ok(Sample::new(Shape { height, width, ..sample.shape() }, data)?)
 }
 
 /// Separates the channels of a decoded image.
@@ -69,29 +140,15 @@ fn sample<T: Real>(decoded: DynamicImage) -> Result<Sample<T>> {
 }
 
 /// From (pixel, sample) to (channel, pixel), for the first `channels` of `per_pixel` samples.
-fn planes<P: Copy, T: Real>(raw: &[P], per_pixel: usize, channels: usize, value: impl Fn(P) -> f64) -> Vec<T> {
+pub(crate) fn planes<P: Copy, T: Real>(
+    raw: &[P],
+    per_pixel: usize,
+    channels: usize,
+    value: impl Fn(P) -> f64,
+) -> Vec<T> {
     let mut data = Vec::with_capacity(raw.len() / per_pixel * channels);
     for c in 0..channels {
         data.extend(raw.chunks_exact(per_pixel).map(|pixel| T::of(value(pixel[c]))));
     }
     data
-}
-
-/// A TIFF of 32- or 64-bit gray values, as microscopes write and `image` refuses; none for all others.
-fn gray_tiff<T: Real>(path: &Path, most: u64) -> Result<Option<Sample<T>>> {
-    let mut limits = tiff::decoder::Limits::default();
-    limits.decoding_buffer_size = usize::try_from(most).unwrap_or(usize::MAX);
-    let mut decoder = Decoder::new(BufReader::new(File::open(path)?))?.with_limits(limits);
-    if !matches!(decoder.colortype()?, ColorType::Gray(32 | 64)) {
-        return Ok(None);
-    }
-    let (width, height) = decoder.dimensions()?;
-    let shape = Shape::image(height as usize, width as usize);
-    let data = match decoder.read_image().context("cannot be decoded as an image; it is damaged")? {
-        DecodingResult::F32(v) => planes(&v, 1, 1, f64::from),
-        DecodingResult::F64(v) => planes(&v, 1, 1, |v| v),
-        DecodingResult::U32(v) => planes(&v, 1, 1, |v| f64::from(v) / f64::from(u32::MAX)),
-        _ => return Ok(None),
-    };
-    Ok(Some(Sample::new(shape, data)?))
 }

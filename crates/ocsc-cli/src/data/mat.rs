@@ -12,7 +12,7 @@
 use super::array::{Array, Dtype, Layout, Storage};
 use super::axes::show_shape;
 use super::npz::MAX_INFLATION;
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use flate2::read::ZlibDecoder;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -50,6 +50,45 @@ pub(crate) fn open(path: &Path, pick: Option<&str>) -> Result<Array> {
     variable.load(path, &mut file, big_endian).with_context(|| format!("variable `{}`", variable.name))
 }
 
+/// The texts in the cell array called `name`.
+pub(crate) fn texts(path: &Path, name: &str) -> Result<Vec<String>> {
+    let mut file = File::open(path)?;
+    let big_endian = check_header(&mut file)?;
+    let variables = scan(&mut file, big_endian)?;
+    let listing = || variables.iter().map(Variable::describe).collect::<Vec<_>>().join(", ");
+    let variable = variables.iter().find(|v| v.name == name && v.cells);
+    let variable = variable.with_context(|| format!("no cell array called `{name}`; the file holds {}", listing()))?;
+    let (bytes, from) = variable.bytes(&mut file).with_context(|| format!("variable `{name}`"))?;
+    let mut cursor = Cursor { bytes: &bytes, at: from, big_endian };
+    let mut texts = Vec::new();
+    while cursor.at < bytes.len() {
+        let tag = cursor.tag()?;
+        let cell = Cursor { bytes: cursor.take(tag.len as usize)?, at: 0, big_endian };
+        let text = if tag.kind == MI_MATRIX { text(cell) } else { Err(anyhow!("not a cell")) };
+        texts.push(text.with_context(|| format!("variable `{name}`, cell {}", texts.len() + 1))?);
+    }
+    Ok(texts)
+}
+
+/// The text in a cell.
+fn text(mut cell: Cursor<'_>) -> Result<String> {
+    let flags = cell.element()?;
+    ensure!(cell.u32_of(flags) & 0xff == 4, "expected text, found something else");
+    let (_dimensions, _name) = (cell.element()?, cell.element()?);
+    let tag = cell.tag()?;
+    let bytes = cell.take(tag.len as usize)?;
+    Ok(match tag.kind {
+        1 | 2 | 16 => String::from_utf8_lossy(bytes).into_owned(),
+        4 | 17 => {
+            let unit = |b: &[u8]| {
+                if cell.big_endian { u16::from_be_bytes([b[0], b[1]]) } else { u16::from_le_bytes([b[0], b[1]]) }
+            };
+            String::from_utf16_lossy(&bytes.chunks_exact(2).map(unit).collect::<Vec<_>>())
+        }
+        other => bail!("text of the unknown type {other}"),
+    })
+}
+
 /// Checks the first 128 bytes, and returns the order of bytes.
 fn check_header(file: &mut File) -> Result<bool> {
     let mut start = Vec::new();
@@ -80,8 +119,10 @@ struct Variable {
     at: u64,
     /// The length of the compressed element; none for a plain one.
     packed: Option<u64>,
-    /// Where, within the matrix, the numbers lie.
+    /// Where, within the matrix, the numbers or cells lie.
     data: (u64, u64),
+    /// Whether it is a cell array.
+    cells: bool,
 }
 
 /// Reads the headers of all named variables.
@@ -140,7 +181,8 @@ fn variable(mut cursor: Cursor<'_>, len: u64, at: u64, packed: Option<u64>) -> R
     ensure!(shape.len() <= MAX_RANK, "{} dimensions, at most {MAX_RANK} are read", shape.len());
     ensure!(shape.iter().all(|&n| i32::try_from(n).is_ok()), "a negative length in {}", show_shape(&shape));
     let name = String::from_utf8_lossy(cursor.element()?).into_owned();
-    let mut variable = Variable { name, shape, kind: Err("an object".into()), at, packed, data: (0, 0) };
+    let data = (cursor.at as u64, len.saturating_sub(cursor.at as u64));
+    let mut variable = Variable { name, shape, kind: Err("an object".into()), at, packed, data, cells: class == 1 };
     variable.kind = match class {
         1 => Err("a cell array".into()),
         2 => Err("a struct".into()),
@@ -192,19 +234,32 @@ impl Variable {
         };
         let layout = Layout { dtype, big_endian, fortran: true, shape: self.shape.clone() };
         let (from, len) = self.data;
-        let Some(packed) = self.packed else {
+        if self.packed.is_none() {
             return Array::new(layout, Storage::File(path.to_owned(), self.at + from), len);
+        }
+        let (bytes, from) = self.bytes(file)?;
+        Array::new(layout, Storage::Memory(bytes, from), len)
+    }
+
+    /// Bytes that end with the numbers or cells, and where these start; what is compressed is inflated.
+    fn bytes(&self, file: &mut File) -> Result<(Vec<u8>, usize)> {
+        let (from, len) = self.data;
+        let mut bytes = Vec::new();
+        let Some(packed) = self.packed else {
+            file.seek(SeekFrom::Start(self.at + from))?;
+            file.take(len).read_to_end(&mut bytes)?;
+            ensure!(bytes.len() as u64 == len, "ends after {} of {len} bytes; truncated", bytes.len());
+            return Ok((bytes, 0));
         };
         ensure!(len / MAX_INFLATION <= packed, "claims {len} bytes from {packed}; the file is damaged");
         file.seek(SeekFrom::Start(self.at))?;
-        let mut bytes = Vec::new();
         let needed = 8 + from + len;
         ZlibDecoder::new(file.take(packed))
             .take(needed)
             .read_to_end(&mut bytes)
             .context("cannot be unpacked; the file is damaged or truncated")?;
         ensure!(bytes.len() as u64 == needed, "unpacks to {} bytes instead of {needed}; truncated", bytes.len());
-        Array::new(layout, Storage::Memory(bytes, (8 + from) as usize), len)
+        Ok((bytes, (8 + from) as usize))
     }
 }
 

@@ -1,10 +1,12 @@
 //! Data on disk: samples in, codes and reconstructions out.
 //!
 //! [`Source`] opens what the command line names (image files, folders of images, `.npy`, `.npz`, `.mat`), joins it into
-//! one numbered list, and hands the library one sample at a time. Each format has its file: [`mod@image`] decodes
-//! pictures; [`npy`], [`npz`] and [`mat`] turn a header that was checked against the file's length into an
-//! [`array::Array`]; [`axes`] says what its axes mean and [`stack`] cuts it into samples. [`codes`] and [`write`] are
-//! the way out. Nothing here prints; every message names the file, what was expected and what was found.
+//! one numbered list, and hands the library one sample at a time. [`folder`], [`pattern`] and [`list`] find files. Each
+//! format has its file: [`mod@image`] and [`pages`] decode pictures; [`npy`], [`npz`] and [`mat`] turn a header that was
+//! checked against the file's length into an [`array::Array`]; [`axes`] says what its axes mean and [`stack`] cuts it
+//! into samples. [`select`] and [`hold_out`] choose among the samples; [`resize`] and [`crop`] change what is seen of
+//! each. [`codes`] and [`write`] are the way out. Nothing here prints; every message names the file, what was expected
+//! and what was found.
 //!
 //! What is held in memory: the paths of images, never their pixels; for arrays that lie in their file sample after
 //! sample (`.npy` and `numpy.savez` archives as (N, H, W), uncompressed `.mat` as (H, W, N)) nothing; other arrays as
@@ -13,11 +15,18 @@
 pub(crate) mod array;
 pub(crate) mod axes;
 pub(crate) mod codes;
+mod crop;
 mod folder;
+mod hold_out;
 mod image;
+mod list;
 mod mat;
 mod npy;
 mod npz;
+mod pages;
+mod pattern;
+mod resize;
+mod select;
 mod stack;
 mod stems;
 #[cfg(test)]
@@ -25,30 +34,46 @@ mod tests;
 pub(crate) mod write;
 
 pub(crate) use axes::Axes;
+pub(crate) use list::named_by as list_named_by;
+pub(crate) use resize::Resize;
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use axes::Convention;
+use crop::Crop;
 use ocsc::{Error, Real, Sample, Samples};
+use pages::Pages;
 use stack::Stack;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// How to read the data.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SourceOptions {
-    /// The meaning of the axes of arrays; images have no use for it.
+    /// The meaning of the axes of arrays; of images only whether the pages of a file are the depth of one sample.
     pub(crate) axes: Option<Axes>,
-    /// Take the first so many samples only.
-    pub(crate) limit: Option<usize>,
+    /// Search folders to any depth.
+    pub(crate) recursive: bool,
+    /// Scale every sample.
+    pub(crate) resize: Option<Resize>,
+    /// Then keep a piece of it: one length for every axis, or one per axis.
+    pub(crate) crop: Option<Vec<usize>>,
+    /// Says where the pieces for learning are cut.
+    pub(crate) seed: u64,
 }
 
-/// The samples of all data named in one call, in the order named.
-#[derive(Debug)]
+/// The samples of all data named in one call, in the order named, or those chosen among them.
+#[derive(Clone, Debug)]
 pub(crate) struct Source {
-    parts: Vec<Part>,
+    parts: Arc<Vec<Part>>,
+    /// The numbers of the samples in use, ascending; none if all are.
+    chosen: Option<Vec<usize>>,
     len: usize,
+    resize: Option<Resize>,
+    crop: Option<Crop>,
+    seed: u64,
 }
 
-/// One image file, or one array of one or more samples.
+/// One image file, or one array, of one or more samples.
 #[derive(Debug)]
 struct Part {
     /// The number of its first sample in the source.
@@ -63,26 +88,32 @@ struct Part {
 #[derive(Debug)]
 enum Content {
     Image(PathBuf),
+    Pages(Pages),
     Array(Stack),
 }
 
 impl Source {
-    /// Opens every path; `file.npz:NAME` and `file.mat:NAME` pick one array of several.
+    /// Opens every path; `file.npz:NAME` and `file.mat:NAME` pick one array of several, `@list.txt` stands for the paths
+    /// in a list.
     pub(crate) fn open(paths: &[PathBuf], options: &SourceOptions) -> Result<Self> {
         ensure!(!paths.is_empty(), "no data named; expected {}", expected());
-        ensure!(options.limit != Some(0), "a limit of 0 samples; expected at least 1");
-        let mut source = Source { parts: Vec::new(), len: 0 };
+        let mut opening = Opening { parts: Vec::new(), len: 0, recursive: options.recursive };
         for path in paths {
-            let opened = source.add(path, options.axes.as_ref());
+            let opened = opening.add_named(path, options.axes.as_ref());
             opened.map_err(|e| anyhow!("{}: {e:#}", path.display()))?;
         }
+        let Opening { mut parts, len, .. } = opening;
         let wish = |part: &Part| stems::Wish { stem: part.stem.clone(), count: part.len };
-        let stems = stems::assign(&source.parts.iter().map(wish).collect::<Vec<_>>());
-        for (part, stem) in source.parts.iter_mut().zip(stems) {
+        let stems = stems::assign(&parts.iter().map(wish).collect::<Vec<_>>());
+        for (part, stem) in parts.iter_mut().zip(stems) {
             part.stem = stem;
         }
-        source.len = source.len.min(options.limit.unwrap_or(usize::MAX));
-        source.parts.retain(|part| part.first < source.len);
+        let (resize, seed) = (options.resize, options.seed);
+        let mut source = Source { parts: Arc::new(parts), chosen: None, len, resize, crop: None, seed };
+        source.crop = options.crop.as_ref().map(|lengths| Crop::new(lengths, source.rank())).transpose()?;
+        if let Some(signals) = source.parts.iter().find(|part| resize.is_some() && part.rank() == 1) {
+            bail!("{}: --resize: expected images or volumes, found signals", signals.name);
+        }
         Ok(source)
     }
 
@@ -93,11 +124,7 @@ impl Source {
 
     /// What messages call sample `index`: `photos/cat.jpg`, `train.npy[3]`.
     pub(crate) fn name(&self, index: usize) -> String {
-        match self.find(index) {
-            Some((part, _)) if part.len == 1 => part.name.clone(),
-            Some((part, i)) => format!("{}[{i}]", part.name),
-            None => format!("sample {index}"),
-        }
+        self.find(index).map_or_else(|| format!("sample {index}"), |(part, i)| part.name(i))
     }
 
     /// A file name without ending for what is computed from sample `index`; no two samples share one.
@@ -108,43 +135,140 @@ impl Source {
 
     /// Whether all samples come from image files (true) or from arrays (false); none if both occur.
     pub(crate) fn is_images(&self) -> Option<bool> {
-        let is_image = |part: &Part| matches!(part.content, Content::Image(_));
-        let first = self.parts.first().is_some_and(is_image);
-        self.parts.iter().all(|part| is_image(part) == first).then_some(first)
+        let is_image = |part: &Part| matches!(part.content, Content::Image(_) | Content::Pages(_));
+        let first = self.find(0).is_some_and(|(part, _)| is_image(part));
+        self.used().all(|part| is_image(part) == first).then_some(first)
     }
 
     /// The most spatial axes that any sample has: 1 for signals, 2 for images, 3 for volumes.
     pub(crate) fn rank(&self) -> usize {
-        let rank = |part: &Part| match &part.content {
-            Content::Image(_) => 2,
-            Content::Array(stack) => stack.rank(),
-        };
-        self.parts.iter().map(rank).max().unwrap_or(2)
+        self.used().map(Part::rank).max().unwrap_or(2)
     }
 
     /// Depth, height and width of sample `index`; of an image only the header is read.
     pub(crate) fn size(&self, index: usize) -> Result<[usize; 3]> {
-        match self.find(index) {
-            Some((Part { content: Content::Image(path), .. }, _)) => {
-                image::size(path).map_err(|e| anyhow!("{}: {e:#}", self.name(index)))
-            }
-            Some((Part { content: Content::Array(stack), .. }, _)) => Ok(stack.size()),
-            None => bail!("sample {index}: expected a number below {}", self.len),
-        }
+        let (part, i) = self.find(index).with_context(|| self.beyond(index))?;
+        let size = part.size().and_then(|size| self.resize.map_or(Ok(size), |resize| resize.size(size)));
+        let size = size.map_err(|e| anyhow!("{}: {e:#}", part.name(i)))?;
+        Ok(self.crop.map_or(size, |crop| crop.size(size)))
     }
 
     /// The part that holds sample `index`, and its number there.
     fn find(&self, index: usize) -> Option<(&Part, usize)> {
-        let part = self.parts[..self.parts.partition_point(|p| p.first <= index)].last()?;
-        Some((part, index - part.first)).filter(|(part, i)| *i < part.len)
+        let number = self.number(index)?;
+        let part = self.parts[..self.parts.partition_point(|p| p.first <= number)].last()?;
+        Some((part, number - part.first)).filter(|(part, i)| *i < part.len)
+    }
+
+    /// The number of sample `index` among all that were opened.
+    fn number(&self, index: usize) -> Option<usize> {
+        match &self.chosen {
+            Some(chosen) => chosen.get(index).copied(),
+            None => Some(index).filter(|i| *i < self.len),
+        }
+    }
+
+    /// The parts that hold a sample in use.
+    fn used(&self) -> impl Iterator<Item = &Part> {
+        let holds_chosen = |part: &&Part| match &self.chosen {
+            Some(chosen) => {
+                chosen.get(chosen.partition_point(|n| *n < part.first)).is_some_and(|n| *n < part.first + part.len)
+            }
+            None => true,
+        };
+        self.parts.iter().filter(holds_chosen)
+    }
+
+    /// Sample `index`, resized and then cut.
+    fn read<T: Real>(
+        &self,
+        index: usize,
+        cut: impl Fn(&Crop, Sample<T>) -> Result<Sample<T>>,
+    ) -> ocsc::Result<Sample<T>> {
+        let Some((part, i)) = self.find(index) else { return Err(Error::Source(self.beyond(index))) };
+        let sample = match &part.content {
+            Content::Image(path) => image::read(path),
+            Content::Pages(pages) => pages.get(i),
+            Content::Array(stack) => stack.get(i),
+        };
+        let resized = sample.and_then(|sample| match &self.resize {
+            Some(resize) => resize.apply(sample),
+            None => Ok(sample),
+        });
+        let cropped = resized.and_then(|sample| match &self.crop {
+            Some(crop) => cut(crop, sample),
+            None => Ok(sample),
+        });
+        cropped.map_err(|e| Error::Source(format!("{}: {e:#}", part.name(i))))
+    }
+
+    fn beyond(&self, index: usize) -> String {
+        format!("sample {index}: expected a number below {}", self.len)
+    }
+}
+
+impl Part {
+    /// What messages call its sample `i`.
+    fn name(&self, i: usize) -> String {
+        if self.len == 1 { self.name.clone() } else { format!("{}[{i}]", self.name) }
+    }
+
+    /// How many spatial axes its samples have.
+    fn rank(&self) -> usize {
+        match &self.content {
+            Content::Image(_) => 2,
+            Content::Pages(pages) => pages.rank(),
+            Content::Array(stack) => stack.rank(),
+        }
+    }
+
+    /// Depth, height and width of its samples.
+    fn size(&self) -> Result<[usize; 3]> {
+        match &self.content {
+            Content::Image(path) => image::size(path),
+            Content::Pages(pages) => Ok(pages.size()),
+            Content::Array(stack) => Ok(stack.size()),
+        }
+    }
+}
+
+/// The parts of a source, while they are opened.
+struct Opening {
+    parts: Vec<Part>,
+    len: usize,
+    recursive: bool,
+}
+
+impl Opening {
+    /// Adds what a path, a pattern or a list stands for.
+    fn add_named(&mut self, path: &Path, axes: Option<&Axes>) -> Result<()> {
+        if let Some(file) = list::named_by(path) {
+            for line in list::read(&file)? {
+                let path = list::folder(&file).join(&line.text);
+                let added = self.add_matching(&path, axes);
+                added.map_err(|e| anyhow!("line {}: {}: {e:#}", line.number, path.display()))?;
+            }
+            return Ok(());
+        }
+        self.add_matching(path, axes)
+    }
+
+    fn add_matching(&mut self, path: &Path, axes: Option<&Axes>) -> Result<()> {
+        if !pattern::is_pattern(split_pick(path).0) {
+            return self.add(path, axes);
+        }
+        for file in pattern::matches(path)? {
+            self.add(&file, axes).map_err(|e| anyhow!("{}: {e:#}", file.display()))?;
+        }
+        Ok(())
     }
 
     fn add(&mut self, path: &Path, axes: Option<&Axes>) -> Result<()> {
         let (file, pick) = split_pick(path);
         let metadata = std::fs::metadata(file).with_context(|| format!("cannot be read (expected {})", expected()))?;
         if metadata.is_dir() {
-            for image in folder::images(file)? {
-                self.push_image(image);
+            for image in folder::images(file, self.recursive)? {
+                self.push_image(&image, axes).map_err(|e| anyhow!("{}: {e:#}", image.display()))?;
             }
             return Ok(());
         }
@@ -171,18 +295,22 @@ impl Source {
             }
             _ if image::is_image(file) => {
                 ensure!(metadata.len() > 0, "the file is empty; expected an image");
-                self.push_image(file.to_owned());
-                Ok(())
+                self.push_image(file, axes)
             }
             "" => bail!("a file without an ending; expected {}", expected()),
             other => bail!("files ending in .{other} are unknown; expected {}", expected()),
         }
     }
 
-    fn push_image(&mut self, path: PathBuf) {
-        let (name, stem) = (path.display().to_string(), stem_of(&path));
-        self.parts.push(Part { first: self.len, len: 1, name, stem, content: Content::Image(path) });
-        self.len += 1;
+    fn push_image(&mut self, path: &Path, axes: Option<&Axes>) -> Result<()> {
+        let (name, stem) = (path.display().to_string(), stem_of(path));
+        // Only TIFF has pages, and its name nearly always says so: other files are not opened before their turn.
+        let ending = path.extension().unwrap_or_default();
+        if (ending.eq_ignore_ascii_case("tif") || ending.eq_ignore_ascii_case("tiff")) && pages::is_tiff(path)? {
+            let pages = Pages::open(path, axes.is_some_and(|axes| axes.place('D').is_some()))?;
+            return self.push(name, stem, pages.len(), Content::Pages(pages));
+        }
+        self.push(name, stem, 1, Content::Image(path.to_owned()))
     }
 
     fn push(&mut self, name: String, stem: String, len: usize, content: Content) -> Result<()> {
@@ -198,14 +326,12 @@ impl<T: Real> Samples<T> for Source {
     }
 
     fn get(&self, index: usize) -> ocsc::Result<Sample<T>> {
-        let Some((part, i)) = self.find(index).filter(|_| index < self.len) else {
-            return Err(Error::Source(format!("sample {index}: expected a number below {}", self.len)));
-        };
-        let sample = match &part.content {
-            Content::Image(path) => image::read(path),
-            Content::Array(stack) => stack.get(i),
-        };
-        sample.map_err(|e| Error::Source(format!("{}: {e:#}", Source::name(self, index))))
+        self.read(index, Crop::middle)
+    }
+
+    fn draw(&self, index: usize, pass: usize) -> ocsc::Result<Sample<T>> {
+        let number = self.number(index).unwrap_or(index);
+        self.read(index, |crop, sample| crop.anywhere(sample, self.seed, number, pass))
     }
 
     fn name(&self, index: usize) -> String {

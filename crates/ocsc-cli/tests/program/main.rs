@@ -17,4 +17,5 @@ mod memory;
 mod refuse_data;
 mod refuse_models;
 mod refuse_usage;
+mod select;
 mod skip;

@@ -55,14 +55,55 @@ fn precision_is_kept() {
     assert_eq!(sample_of(float, "a.tif").data(), [-0.5, f64::from(0.1f32), 7.0]);
 }
 
+/// What a camera writes to say how it was held: a big-endian directory of one entry.
+fn exif(orientation: u8) -> Vec<u8> {
+    let mut bytes = b"MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01".to_vec();
+    bytes.extend([0, orientation, 0, 0, 0, 0, 0, 0]);
+    bytes
+}
+
 #[test]
-fn gray_float_tiff() {
+fn pictures_are_turned_as_the_camera_was_held() {
+    use ::image::{ImageEncoder, codecs::jpeg::JpegEncoder, codecs::png::PngEncoder, metadata::Orientation};
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("scope.tif");
-    let mut encoder = tiff::encoder::TiffEncoder::new(std::fs::File::create(&path).unwrap()).unwrap();
-    encoder.write_image::<tiff::encoder::colortype::Gray32Float>(2, 2, &[0.5, -1.5, 3.0, 0.1]).unwrap();
-    drop(encoder);
-    assert_eq!(get(&open(&path, "").unwrap(), 0).data(), [0.5, -1.5, 3.0, f64::from(0.1f32)]);
+    let image: ImageBuffer<Rgb<u8>, Vec<u8>> = ImageBuffer::from_fn(24, 16, |x, y| Rgb([9 * x as u8, 9 * y as u8, 77]));
+    for code in 1..=8 {
+        let mut turned = DynamicImage::from(image.clone());
+        turned.apply_orientation(Orientation::from_exif(code).unwrap());
+        let (mut png, mut jpeg) = (Vec::new(), Vec::new());
+        let mut encoder = PngEncoder::new(&mut png);
+        encoder.set_exif_metadata(exif(code)).unwrap();
+        encoder.write_image(&image, 24, 16, ::image::ExtendedColorType::Rgb8).unwrap();
+        let mut encoder = JpegEncoder::new_with_quality(&mut jpeg, 100);
+        encoder.set_exif_metadata(exif(code)).unwrap();
+        encoder.write_image(&image, 24, 16, ::image::ExtendedColorType::Rgb8).unwrap();
+        let (height, width) = (turned.height() as usize, turned.width() as usize);
+        let expected = sample_of(turned, "a.png");
+        let png = open(&write(folder.path(), "a.png", &png), "").unwrap();
+        assert_eq!(get(&png, 0), expected, "{code}");
+        let jpeg = open(&write(folder.path(), "a.jpg", &jpeg), "").unwrap();
+        assert!(get(&jpeg, 0).data().iter().zip(expected.data()).all(|(a, b)| (a - b).abs() < 0.03), "{code}");
+        for source in [png, jpeg] {
+            assert_eq!(source.size(0).unwrap(), [1, height, width], "{code}");
+        }
+    }
+}
+
+#[test]
+fn sizes_come_from_headers_even_long_ones() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.jpg");
+    gray8().save(&path).unwrap();
+    let bytes = std::fs::read(&path).unwrap();
+    // Six comments of 64 kB push the size past the part that is looked at first.
+    let comment = [&[0xff, 0xfe, 0xff, 0xff][..], &[b'x'; 65533]].concat();
+    let long = write(folder.path(), "long.jpg", &[&bytes[..2], &comment.repeat(6), &bytes[2..]].concat());
+    assert_eq!(open(&long, "").unwrap().size(0).unwrap(), [1, 4, 5]);
+    // The pixels are not looked at.
+    let cut = write(folder.path(), "cut.jpg", &bytes[..bytes.len() - 3]);
+    assert_eq!(open(&cut, "").unwrap().size(0).unwrap(), [1, 4, 5]);
+    let void = open(&write(folder.path(), "void.jpg", &bytes[..30]), "").unwrap();
+    assert_contains(&format!("{:#}", void.size(0).unwrap_err()), &["void.jpg", "damaged"]);
 }
 
 #[test]

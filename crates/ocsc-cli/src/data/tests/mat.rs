@@ -4,11 +4,11 @@ use super::*;
 use std::io::Write;
 
 /// Bytes of `u32`s in either order.
-fn words(big: bool, words: &[u32]) -> Vec<u8> {
+pub(super) fn words(big: bool, words: &[u32]) -> Vec<u8> {
     words.iter().flat_map(|w| if big { w.to_be_bytes() } else { w.to_le_bytes() }).collect()
 }
 
-fn element(big: bool, kind: u32, data: &[u8]) -> Vec<u8> {
+pub(super) fn element(big: bool, kind: u32, data: &[u8]) -> Vec<u8> {
     let mut bytes = words(big, &[kind, data.len() as u32]);
     bytes.extend_from_slice(data);
     bytes.resize(bytes.len().next_multiple_of(8), 0);

@@ -1,10 +1,15 @@
 //! Round trips, hostile files, and the shared data where they are present.
 
 mod codes;
+mod find;
 mod formats;
+mod hold_out;
 mod hostile;
 mod images;
 mod mat;
+mod pages;
+mod resize;
+mod select;
 mod shared;
 mod source;
 
@@ -15,7 +20,7 @@ use std::path::{Path, PathBuf};
 
 fn options(axes: &str) -> SourceOptions {
     let axes = (!axes.is_empty()).then(|| axes.parse().unwrap());
-    SourceOptions { axes, limit: None }
+    SourceOptions { axes, ..SourceOptions::default() }
 }
 
 fn open(path: &Path, axes: &str) -> Result<Source> {

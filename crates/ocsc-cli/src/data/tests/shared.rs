@@ -58,3 +58,16 @@ fn signals_video_and_bands() {
         assert_eq!(read_all(&path, "CHW").unwrap()[0].shape(), shape(16, 1, 95, 95));
     }
 }
+
+#[test]
+fn photos_have_the_size_that_their_header_tells() {
+    let Some(folder) = data("flower") else { return };
+    let options = SourceOptions { recursive: true, ..options("") };
+    let source = Source::open(&[folder], &options).unwrap();
+    assert_eq!(source.len(), 40);
+    // Those of test come first.
+    assert!(source.name(9).ends_with("test/image_07919.jpg") && source.name(10).ends_with("train/image_00590.jpg"));
+    for i in (0..source.len()).step_by(5) {
+        assert_eq!(source.size(i).unwrap(), get(&source, i).shape().spatial(), "{}", source.name(i));
+    }
+}

@@ -1,0 +1,145 @@
+//! The data of a call, opened: which samples to learn from, to test on and to code.
+//!
+//! What is held out is held out of all of DATA. Of both sides, samples that are too small are then passed over where the
+//! call says so; and of those to learn from, `--limit` and `--subset` choose. So runs that differ in these test on the
+//! same samples.
+
+use crate::args::{DataArgs, Learn};
+use crate::console::Console;
+use crate::data::{Axes, Source, SourceOptions};
+use anyhow::{Context, Result, ensure};
+use ocsc::{Shape, checkpoint};
+use std::path::Path;
+
+/// What to do about samples that are smaller than the filters.
+pub(crate) const SKIP: &str = "--skip-small passes over such samples";
+
+/// The samples to learn from, and those to test on.
+pub(crate) fn for_learning(args: &Learn, console: &Console) -> Result<(Source, Option<Source>)> {
+    let resumed = args.resume.as_ref().map(|path| checkpoint::load::<f32>(path)).transpose()?;
+    let seed = resumed.as_ref().map_or(args.model.seed, |saved| saved.config.seed);
+    let options = args.data.options(seed);
+    let all = Source::open(&args.data.data, &options)?;
+    let (mut source, mut test) = held_out(args, all, &options, seed)?;
+    if args.test.test.is_empty()
+        && let Some(test) = &test
+    {
+        console.say(format!("{} samples to learn from, {} held out", source.len(), test.len()));
+    }
+    if args.data.skip_small {
+        let filter = match &resumed {
+            Some(saved) => saved.dictionary.shape().spatial(),
+            None => filter_size(args, source.rank())?,
+        };
+        source = large_enough(&source, filter, console)?;
+        test = test.map(|test| large_enough(&test, filter, console)).transpose().context("--test")?;
+    }
+    Ok((chosen(source, &args.data, seed), test))
+}
+
+/// The samples to code.
+pub(crate) fn for_coding(args: &DataArgs, filter: Shape, console: &Console) -> Result<Source> {
+    // Nothing is drawn but the subset.
+    let seed = 0;
+    let mut source = Source::open(&args.data, &args.options(seed))?;
+    if args.skip_small {
+        source = large_enough(&source, filter.spatial(), console)?;
+    }
+    let source = chosen(source, args, seed);
+    (0..source.len()).try_for_each(|i| check_size(&source, i, filter))?;
+    Ok(source)
+}
+
+/// A dictionary in a file: one filter per sample.
+pub(crate) fn for_init(path: &Path, rank: usize) -> Result<Source> {
+    let open = |channels: &str| {
+        let axes: Axes = format!("N{channels}{}", &"DHW"[3 - rank..]).parse()?;
+        Source::open(&[path.to_owned()], &SourceOptions { axes: Some(axes), ..SourceOptions::default() })
+    };
+    open("").or_else(|_| open("C")).with_context(|| {
+        format!("--init {}: expected random, patches, or an array (filters, {rank} axes) or (filters, channels, {rank} axes)", path.display())
+    })
+}
+
+/// That a sample is at least as large as the filters. One that cannot be read is left for those who read it to report.
+pub(crate) fn check_size(source: &Source, index: usize, filter: Shape) -> Result<()> {
+    let Ok(size) = source.size(index) else { return Ok(()) };
+    let fits = size.iter().zip(filter.spatial()).all(|(s, f)| *s >= f);
+    let one = |[depth, height, width]: [usize; 3]| Shape { channels: 1, depth, height, width };
+    let (name, expected, found) = (source.name(index), one(filter.spatial()), one(size));
+    ensure!(fits, "{name}: expected at least the filters' size {expected} on every axis, found {found}; {SKIP}");
+    Ok(())
+}
+
+/// DATA and the options that choose its samples, as they must be given again to go on.
+pub(crate) fn words(args: &Learn) -> String {
+    let (data, test) = (&args.data, &args.test);
+    let mut words: Vec<String> = data.data.iter().map(|path| quoted(path)).collect();
+    let mut option = |name: &str, value: Option<String>| words.extend(value.map(|value| format!("{name} {value}")));
+    option("--axes", data.axes.as_ref().map(ToString::to_string));
+    option("--resize", data.resize.map(|resize| resize.to_string()));
+    option("--crop", data.crop.as_ref().map(ToString::to_string));
+    option("--limit", data.limit.map(|n| n.to_string()));
+    option("--subset", data.subset.map(|n| n.to_string()));
+    for path in &test.test {
+        option("--test", Some(quoted(path)));
+    }
+    option("--test-fraction", test.test_fraction.map(|fraction| fraction.to_string()));
+    option("--test-list", test.test_list.as_deref().map(quoted));
+    option("--split", test.split.as_deref().map(quoted));
+    words.extend(data.recursive.then(|| "--recursive".to_owned()));
+    words.extend(data.skip_small.then(|| "--skip-small".to_owned()));
+    words.extend(data.strict.then(|| "--strict".to_owned()));
+    words.join(" ")
+}
+
+/// Splits what the call holds out, or opens what it tests on.
+fn held_out(args: &Learn, all: Source, options: &SourceOptions, seed: u64) -> Result<(Source, Option<Source>)> {
+    let test = &args.test;
+    let split = if let Some(fraction) = test.test_fraction {
+        all.hold_out_fraction(fraction, seed)?
+    } else if let Some(list) = &test.test_list {
+        all.hold_out_listed(list).with_context(|| format!("--test-list {}", list.display()))?
+    } else if let Some(file) = &test.split {
+        all.split_numbered(file).with_context(|| format!("--split {}", file.display()))?
+    } else if test.test.is_empty() {
+        return Ok((all, None));
+    } else {
+        (all, Source::open(&test.test, options).context("--test")?)
+    };
+    Ok((split.0, Some(split.1)))
+}
+
+/// Depth, height and width of the filters that a new run will learn.
+fn filter_size(args: &Learn, rank: usize) -> Result<[usize; 3]> {
+    match args.model.init.as_str() {
+        "random" | "patches" => Ok(Shape::from_axes(1, &args.model.size.axes(rank)?)?.spatial()),
+        file => for_init(Path::new(file), rank)?.size(0),
+    }
+}
+
+/// The samples that are large enough, and a word about the others.
+fn large_enough(source: &Source, filter: [usize; 3], console: &Console) -> Result<Source> {
+    let (fitting, small) = source.at_least(filter);
+    if let Some(small) = small {
+        let [depth, height, width] = filter;
+        let (filter, name) = (Shape { channels: 1, depth, height, width }, source.name(small));
+        ensure!(fitting.len() > 0, "{name}: expected samples of at least the filters' size {filter}, found none");
+        let (n, all) = (source.len() - fitting.len(), source.len());
+        console
+            .say(format!("{n} of {all} samples are smaller than the filters ({filter}) and passed over, {name} first"));
+    }
+    Ok(fitting)
+}
+
+/// The samples that `--limit` and `--subset` leave.
+fn chosen(source: Source, args: &DataArgs, seed: u64) -> Source {
+    let source = args.limit.map_or(source.clone(), |n| source.first(n));
+    args.subset.map_or(source.clone(), |n| source.subset(n, seed))
+}
+
+fn quoted(path: &Path) -> String {
+    let text = path.display().to_string();
+    let plain = |c: char| c.is_alphanumeric() || "/._-+=:,@%".contains(c);
+    if text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
+}
