@@ -3,8 +3,9 @@
 use crate::args::Evaluate;
 use crate::console::Console;
 use crate::data::Source;
-use crate::model::{Prepared, coding_config};
-use anyhow::Result;
+use crate::model::{Prepared, check_masked, coding_config};
+use crate::stream;
+use anyhow::{Result, ensure};
 use ocsc::config::Dtype;
 use ocsc::train::{Evaluation, TEST_TOL, evaluate};
 use ocsc::{Real, checkpoint};
@@ -30,7 +31,13 @@ pub(crate) fn run(args: &Evaluate, console: &Console) -> Result<()> {
 fn evaluated<T: Real>(args: &Evaluate) -> Result<Evaluation> {
     let saved = checkpoint::load::<T>(&args.model)?;
     let config = coding_config(&saved.config, &args.coding, TEST_TOL);
+    ensure!(
+        !stream::is_wanted(&args.data)?,
+        "-: evaluating takes the data twice, for their range and for their codes, and standard input can be read once; \
+         save the frames, e.g. ffmpeg -i film.mp4 frames/%05d.png, and name the folder"
+    );
     let source = Source::open(&args.data.data, &args.data.options())?;
+    check_masked(&config.preprocess, source.is_masked())?;
     let samples = Prepared { source: &source, preprocess: &config.preprocess };
     Ok(evaluate(&config, &saved.dictionary, &samples, config.tol)?)
 }

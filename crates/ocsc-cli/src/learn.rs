@@ -3,7 +3,8 @@
 use crate::args::Learn;
 use crate::console::{self, Console, bytes};
 use crate::data::{Axes, Source, SourceOptions};
-use crate::model::{Prepared, preprocessing};
+use crate::model::{Prepared, check_masked, preprocessing};
+use crate::stream;
 use crate::watch::{Log, Watch};
 use anyhow::{Context, Error, Result, bail, ensure};
 use ocsc::config::Dtype;
@@ -17,26 +18,46 @@ use std::time::Duration;
 pub(crate) fn run(args: &Learn, console: &Console) -> Result<()> {
     spare_inputs(args)?;
     checkpoint::check_writable(out(args)?).context("--out")?;
-    let source = Source::open(&args.data.data, &args.data.options())?;
-    let options = SourceOptions { limit: None, ..args.data.options() };
+    let options = SourceOptions { limit: None, mask: None, ..args.data.options() };
     let test = if args.test.is_empty() { None } else { Some(Source::open(&args.test, &options).context("--test")?) };
-    let dtype = match &args.resume {
-        Some(path) => checkpoint::load::<f32>(path)?.config.dtype,
-        None => args.model.config(source.rank(), Default::default())?.dtype,
-    };
+    if stream::is_wanted(&args.data)? {
+        return match dtype(args, 2)? {
+            Dtype::F32 => stream::learn::<f32>(args, test.as_ref(), console),
+            Dtype::F64 => stream::learn::<f64>(args, test.as_ref(), console),
+        };
+    }
+    let source = Source::open(&args.data.data, &args.data.options())?;
+    let dtype = dtype(args, source.rank())?;
     match dtype {
         Dtype::F32 => learn::<f32>(args, &source, test.as_ref(), console),
         Dtype::F64 => learn::<f64>(args, &source, test.as_ref(), console),
     }
 }
 
+/// What to compute in, for data with so many spatial axes.
+fn dtype(args: &Learn, rank: usize) -> Result<Dtype> {
+    match &args.resume {
+        Some(path) => Ok(checkpoint::load::<f32>(path)?.config.dtype),
+        None => Ok(args.model.config(rank, Default::default())?.dtype),
+    }
+}
+
 fn learn<T: Real>(args: &Learn, source: &Source, test: Option<&Source>, console: &Console) -> Result<()> {
     let (mut learner, progress) = match &args.resume {
         Some(path) => resumed::<T>(path, args)?,
-        None => (started::<T>(args, source, console)?, Progress::default()),
+        None => {
+            let mut config = args.model.config(source.rank(), preprocessing(&args.model.preprocess, source)?)?;
+            config.passes = args.passes.unwrap_or(config.passes);
+            check_masked(&config.preprocess, source.is_masked())?;
+            let order = visiting_order(source.len(), config.seed, 0);
+            let samples = Prepared { source, preprocess: &config.preprocess.clone() };
+            let batch = &order[..config.batch_size.min(order.len())];
+            (started::<T>(args, config, &samples, batch, source.reading(order[0]), console)?, Progress::default())
+        }
     };
     let out = out(args)?;
     let config = learner.config().clone();
+    check_masked(&config.preprocess, source.is_masked())?;
     let samples = Prepared { source, preprocess: &config.preprocess };
     let test = test.map(|source| Prepared { source, preprocess: &config.preprocess });
     if config.passes > 0 {
@@ -63,11 +84,22 @@ fn learn<T: Real>(args: &Learn, source: &Source, test: Option<&Source>, console:
         Ok(outcome) => outcome,
         Err(error) => return Err(rescued(error.into(), &learner, last, out)),
     };
+    finish(args, &learner, &outcome, reseeded, console)
+}
 
+/// Writes the model and reports; an interrupted run leaves a checkpoint and fails.
+pub(crate) fn finish<T: Real>(
+    args: &Learn,
+    learner: &Online<T>,
+    outcome: &Outcome,
+    reseeded: usize,
+    console: &Console,
+) -> Result<()> {
+    let out = out(args)?;
     let unfinished = matches!(outcome.ended, Ended::Stopped | Ended::TimeLimit);
     let keep_state = unfinished || args.checkpoint_every.is_some();
-    checkpoint::save(out, &learner, keep_state.then_some(&outcome.progress))?;
-    report(args, &learner, &outcome, reseeded, out, console)?;
+    checkpoint::save(out, learner, keep_state.then_some(&outcome.progress))?;
+    report(args, learner, outcome, reseeded, out, console)?;
     if unfinished {
         console.say(format!("to go on: ocsc learn {} --resume {}", quoted(&args.data.data), out.display()));
     }
@@ -81,7 +113,7 @@ fn learn<T: Real>(args: &Learn, source: &Source, test: Option<&Source>, console:
 }
 
 /// A run that fails, on a damaged image or a full disk, leaves a checkpoint of what it had learned.
-fn rescued<T: Real>(error: Error, learner: &Online<T>, last: Option<Progress>, out: &Path) -> Error {
+pub(crate) fn rescued<T: Real>(error: Error, learner: &Online<T>, last: Option<Progress>, out: &Path) -> Error {
     match last.filter(|last| last.step == learner.step()) {
         Some(last) if checkpoint::save(out, learner, Some(&last)).is_ok() => {
             error.context(format!("stopped after {} samples; {} is a checkpoint", last.samples, out.display()))
@@ -91,7 +123,7 @@ fn rescued<T: Real>(error: Error, learner: &Online<T>, last: Option<Progress>, o
 }
 
 /// The model file to write.
-fn out(args: &Learn) -> Result<&Path> {
+pub(crate) fn out(args: &Learn) -> Result<&Path> {
     args.out.as_deref().or(args.resume.as_deref()).context("--out: expected a model file to write")
 }
 
@@ -125,35 +157,43 @@ fn resumed<T: Real>(path: &Path, args: &Learn) -> Result<(Online<T>, Progress)> 
     Ok((learner, progress))
 }
 
-/// A new learner.
-fn started<T: Real>(args: &Learn, source: &Source, console: &Console) -> Result<Online<T>> {
-    let mut config = args.model.config(source.rank(), preprocessing(&args.model.preprocess, source)?)?;
-    config.passes = args.passes.unwrap_or(config.passes);
-    let samples = Prepared { source, preprocess: &config.preprocess.clone() };
-    let order = visiting_order(source.len(), config.seed, 0);
-    let first = order[0];
+/// A new learner, for samples of which `batch` will be visited first. `reading` says how the first one was understood.
+pub(crate) fn started<T: Real>(
+    args: &Learn,
+    mut config: Config,
+    samples: &dyn Samples<T>,
+    batch: &[usize],
+    reading: Option<String>,
+    console: &Console,
+) -> Result<Online<T>> {
+    let first = batch.first().copied().unwrap_or_default();
     let sample: Sample<T> = samples.get(first)?;
     let shape = Shape::from_axes(sample.shape().channels, &config.filter_shape)?;
     let rank = config.filter_shape.len();
-    let (name, channels) = (source.name(first), sample.shape().channels);
+    let (name, channels) = (samples.name(first), sample.shape().channels);
     ensure!(
         channels == 1 || config.method != Method::OcscPaper,
         "{name}: expected 1 channel, found {channels}: `ocsc-paper` learns from gray samples, see --preprocess gray; `--method ocsc` takes any"
     );
     if !is_file(&args.model.init) {
         let fits = sample.shape().spatial().iter().zip(shape.spatial()).all(|(s, f)| *s >= f);
-        ensure!(fits, "{name}: expected at least the filters' size {shape} (--size), found {}", sample.shape());
+        let reading = reading.map_or(String::new(), |reading| format!(": {reading}"));
+        ensure!(
+            fits,
+            "{name}: expected at least the filters' size {shape} (--size), found {}{reading}",
+            sample.shape()
+        );
         let need = config.n_filters.saturating_mul(shape.len()).saturating_mul(size_of::<T>());
         ensure_memory("the filters", need)?;
     }
     let dictionary = match args.model.init.as_str() {
         "random" => Dictionary::random(config.n_filters, shape, rank, config.seed)?,
-        "patches" => Dictionary::from_patches(config.n_filters, shape, rank, &samples, config.seed)?,
+        "patches" => Dictionary::from_patches(config.n_filters, shape, rank, samples, config.seed)?,
         file => from_file(Path::new(file), rank, console)?,
     };
     if let Some(ratio) = args.model.beta_ratio {
         let mut coder = coder(&config, &dictionary, config.tol)?;
-        let (batch, mut beta_max) = (&order[..config.batch_size.min(order.len())], 0.0_f64);
+        let mut beta_max = 0.0_f64;
         for &i in batch {
             beta_max = beta_max.max(coder.beta_max(&samples.get(i)?)?);
         }
@@ -177,7 +217,7 @@ fn is_file(init: &str) -> bool {
 fn from_file<T: Real>(path: &Path, rank: usize, console: &Console) -> Result<Dictionary<T>> {
     let axes = |channels: &str| -> Result<SourceOptions> {
         let axes: Axes = format!("N{channels}{}", &"DHW"[3 - rank..]).parse()?;
-        Ok(SourceOptions { axes: Some(axes), limit: None })
+        Ok(SourceOptions { axes: Some(axes), ..SourceOptions::default() })
     };
     let paths = [path.to_owned()];
     let source = Source::open(&paths, &axes("")?).or_else(|_| Source::open(&paths, &axes("C")?)).with_context(|| {
@@ -209,7 +249,8 @@ fn check_sizes<T: Real>(source: &Source, config: &Config, dictionary: &Dictionar
         let [depth, height, width] = source.size(i)?;
         largest = largest.max(filter.channels * depth * height * width);
         let shape = Shape { channels: filter.channels, depth, height, width };
-        dictionary.check_sample_shape(shape).with_context(|| source.name(i))?;
+        let reading = || source.reading(i).map_or(source.name(i), |reading| format!("{} ({reading})", source.name(i)));
+        dictionary.check_sample_shape(shape).with_context(reading)?;
         one_size &= [depth, height, width] == expected;
         let [_, h0, w0] = expected;
         ensure!(
@@ -252,7 +293,7 @@ fn per_number<T: Real>(config: &Config) -> usize {
 }
 
 /// That every test sample can be coded: else the first pass would be lost on the last one.
-fn check_test<T: Real>(test: &Prepared<'_>, dictionary: &Dictionary<T>) -> Result<()> {
+pub(crate) fn check_test<T: Real>(test: &Prepared<'_>, dictionary: &Dictionary<T>) -> Result<()> {
     for i in 0..test.source.len() {
         let [depth, height, width] = test.source.size(i).context("--test")?;
         let shape = Shape { depth, height, width, ..dictionary.shape() };

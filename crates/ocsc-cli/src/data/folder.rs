@@ -1,23 +1,39 @@
-//! Folders of images: which files count, and in which order.
+//! Folders of images or of recordings: which files count, and in which order.
 
-use super::image;
-use anyhow::{Result, ensure};
+use super::{audio, image};
+use anyhow::{Result, bail};
 use std::cmp::Ordering;
 use std::path::{Path, PathBuf};
 
-/// The images directly in `folder`, in natural order: `2.png` comes before `10.png`.
+/// The images, or else the recordings, directly in `folder`, in natural order: `2.png` comes before `10.png`.
 ///
 /// Hidden files, subfolders and files of other kinds are passed over.
-pub(crate) fn images(folder: &Path) -> Result<Vec<PathBuf>> {
+pub(crate) fn files(folder: &Path) -> Result<Vec<PathBuf>> {
+    let (images, recordings) = (list(folder, image::is_image)?, list(folder, audio::is_audio)?);
+    match (images.first(), recordings.first()) {
+        (Some(image), Some(recording)) => bail!(
+            "both images and recordings, such as {} and {}; expected one kind: move the others to a folder of their own",
+            image.display(),
+            recording.display()
+        ),
+        (None, None) => bail!(
+            "no images in this folder, and no recordings; expected files ending in {}",
+            [image::EXTENSIONS, audio::EXTENSIONS].concat().join(", ")
+        ),
+        (Some(_), None) => Ok(images),
+        (None, Some(_)) => Ok(recordings),
+    }
+}
+
+fn list(folder: &Path, wanted: fn(&Path) -> bool) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder)? {
         let path = entry?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        if !name.starts_with('.') && image::is_image(&path) && path.is_file() {
+        if !name.starts_with('.') && wanted(&path) && path.is_file() {
             found.push((name, path));
         }
     }
-    ensure!(!found.is_empty(), "no images in this folder; expected files ending in {}", image::EXTENSIONS.join(", "));
     found.sort_by(|a, b| natural(&a.0, &b.0).then_with(|| a.1.cmp(&b.1)));
     Ok(found.into_iter().map(|(_, path)| path).collect())
 }

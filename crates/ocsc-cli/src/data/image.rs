@@ -4,6 +4,7 @@
 //! type, floats as they are), separates the channels (gray: 1, colour: 3) and drops alpha. What a camera noted about
 //! orientation is not applied. Preprocessing is the library's business.
 
+use super::mask;
 use anyhow::{Context, Result, ensure};
 use image::{DynamicImage, ImageFormat, ImageReader, Limits};
 use ocsc::{Real, Sample, Shape};
@@ -19,11 +20,13 @@ pub(crate) const EXTENSIONS: &[&str] =
 
 /// True if the file's name ends like an image's.
 pub(crate) fn is_image(path: &Path) -> bool {
-    path.extension().is_some_and(|e| EXTENSIONS.iter().any(|known| e.eq_ignore_ascii_case(known)))
+    super::has_ending(path, EXTENSIONS)
 }
 
 /// Decodes the file by what it holds, whatever its name says.
-pub(crate) fn read<T: Real>(path: &Path) -> Result<Sample<T>> {
+///
+/// Of the formats, only float TIFF can hold NaN.
+pub(crate) fn read<T: Real>(path: &Path, nan_is_missing: bool) -> Result<Sample<T>> {
     let len = std::fs::metadata(path)?.len();
     ensure!(len > 0, "the file is empty; expected an image");
     let mut reader = ImageReader::open(path)?.with_guessed_format()?;
@@ -33,11 +36,11 @@ pub(crate) fn read<T: Real>(path: &Path) -> Result<Sample<T>> {
     limits.max_alloc = Some(most);
     reader.limits(limits);
     let tiff = reader.format() == Some(ImageFormat::Tiff);
-    if let Some(sample) = if tiff { gray_tiff(path, most)? } else { None } {
+    if let Some(sample) = if tiff { gray_tiff(path, most, nan_is_missing)? } else { None } {
         return Ok(sample);
     }
     let decoded = reader.decode().context("cannot be decoded as an image; it is damaged, or of an unsupported kind")?;
-    sample(decoded)
+    sample(decoded, nan_is_missing)
 }
 
 /// Depth (1), height and width, from the file's header.
@@ -48,7 +51,7 @@ pub(crate) fn size(path: &Path) -> Result<[usize; 3]> {
 }
 
 /// Separates the channels of a decoded image.
-fn sample<T: Real>(decoded: DynamicImage) -> Result<Sample<T>> {
+fn sample<T: Real>(decoded: DynamicImage, nan_is_missing: bool) -> Result<Sample<T>> {
     let (width, height) = (decoded.width() as usize, decoded.height() as usize);
     let byte = |v: u8| f64::from(v) / 255.0;
     let word = |v: u16| f64::from(v) / 65535.0;
@@ -65,20 +68,20 @@ fn sample<T: Real>(decoded: DynamicImage) -> Result<Sample<T>> {
         DynamicImage::ImageRgba32F(i) => (3, planes(&i, 4, 3, f64::from)),
         other => (3, planes(&other.into_rgb32f(), 3, 3, f64::from)),
     };
-    Ok(Sample::new(Shape { channels, depth: 1, height, width }, data)?)
+    mask::sample(Shape { channels, depth: 1, height, width }, data, nan_is_missing)
 }
 
 /// From (pixel, sample) to (channel, pixel), for the first `channels` of `per_pixel` samples.
-fn planes<P: Copy, T: Real>(raw: &[P], per_pixel: usize, channels: usize, value: impl Fn(P) -> f64) -> Vec<T> {
+fn planes<P: Copy>(raw: &[P], per_pixel: usize, channels: usize, value: impl Fn(P) -> f64) -> Vec<f64> {
     let mut data = Vec::with_capacity(raw.len() / per_pixel * channels);
     for c in 0..channels {
-        data.extend(raw.chunks_exact(per_pixel).map(|pixel| T::of(value(pixel[c]))));
+        data.extend(raw.chunks_exact(per_pixel).map(|pixel| value(pixel[c])));
     }
     data
 }
 
 /// A TIFF of 32- or 64-bit gray values, as microscopes write and `image` refuses; none for all others.
-fn gray_tiff<T: Real>(path: &Path, most: u64) -> Result<Option<Sample<T>>> {
+fn gray_tiff<T: Real>(path: &Path, most: u64, nan_is_missing: bool) -> Result<Option<Sample<T>>> {
     let mut limits = tiff::decoder::Limits::default();
     limits.decoding_buffer_size = usize::try_from(most).unwrap_or(usize::MAX);
     let mut decoder = Decoder::new(BufReader::new(File::open(path)?))?.with_limits(limits);
@@ -93,5 +96,5 @@ fn gray_tiff<T: Real>(path: &Path, most: u64) -> Result<Option<Sample<T>>> {
         DecodingResult::U32(v) => planes(&v, 1, 1, |v| f64::from(v) / f64::from(u32::MAX)),
         _ => return Ok(None),
     };
-    Ok(Some(Sample::new(shape, data)?))
+    mask::sample(shape, data, nan_is_missing).map(Some)
 }

@@ -1,10 +1,17 @@
 //! Round trips, hostile files, and the shared data where they are present.
 
+mod arrays;
+mod audio;
+mod cifar;
 mod codes;
+mod flac;
 mod formats;
 mod hostile;
 mod images;
+mod masks;
 mod mat;
+mod raw;
+mod resample;
 mod shared;
 mod source;
 
@@ -15,7 +22,7 @@ use std::path::{Path, PathBuf};
 
 fn options(axes: &str) -> SourceOptions {
     let axes = (!axes.is_empty()).then(|| axes.parse().unwrap());
-    SourceOptions { axes, limit: None }
+    SourceOptions { axes, ..SourceOptions::default() }
 }
 
 fn open(path: &Path, axes: &str) -> Result<Source> {

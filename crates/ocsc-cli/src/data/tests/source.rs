@@ -37,11 +37,14 @@ fn refusals_say_what_to_do() {
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), "notes.txt", b"words");
     assert_contains(&refusal(folder.path(), ""), &["no images", "png, jpg, jpeg, tif"]);
-    assert_contains(&refusal(&folder.path().join("notes.txt"), ""), &["notes.txt", ".txt", "npy, npz, mat, png"]);
+    assert_contains(
+        &refusal(&folder.path().join("notes.txt"), ""),
+        &["notes.txt", ".txt", "npy, npz, mat, png", "wav"],
+    );
     assert_contains(&refusal(&folder.path().join("gone.npy"), ""), &["gone.npy", "cannot be read", "No such file"]);
     assert_contains(&refusal(&folder.path().join("gone.mat:b"), ""), &["gone.mat:b", "cannot be read"]);
     assert!(Source::open(&[], &options("")).is_err());
-    let zero = SourceOptions { axes: None, limit: Some(0) };
+    let zero = SourceOptions { limit: Some(0), ..options("") };
     assert!(Source::open(&[folder.path().to_owned()], &zero).unwrap_err().to_string().contains("limit"));
 }
 
@@ -61,12 +64,12 @@ fn several_paths_concatenate_up_to_the_limit() {
     assert_eq!(stems[2..5], ["train-0002", "cat", "train-2-0000"]);
     assert!(Samples::<f64>::get(&source, 7).is_err());
 
-    let limited = Source::open(&paths, &SourceOptions { axes: None, limit: Some(3) }).unwrap();
+    let limited = Source::open(&paths, &SourceOptions { limit: Some(3), ..options("") }).unwrap();
     assert_eq!((limited.len(), limited.is_images()), (3, Some(false)));
     assert!(Samples::<f32>::get(&limited, 3).is_err());
-    let single = Source::open(&paths, &SourceOptions { axes: None, limit: Some(1) }).unwrap();
+    let single = Source::open(&paths, &SourceOptions { limit: Some(1), ..options("") }).unwrap();
     assert_eq!((single.len(), single.file_stem(0), single.rank()), (1, "train-0000".into(), 2));
-    assert_eq!(Source::open(&[image], &SourceOptions { axes: None, limit: Some(9) }).unwrap().len(), 1);
+    assert_eq!(Source::open(&[image], &SourceOptions { limit: Some(9), ..options("") }).unwrap().len(), 1);
 }
 
 #[test]
