@@ -27,7 +27,6 @@ pub(crate) fn run(args: &Code, console: &Console) -> Result<()> {
 fn code<T: Real>(args: &Code, console: &Console) -> Result<()> {
     let saved = checkpoint::load::<T>(&args.model)?;
     let config = coding_config(&saved.config, &args.coding, DEFAULT_TOL);
-    make_folder(&args.out)?;
     let mut coder = coder(&config, &saved.dictionary, config.tol)?;
     if stream::is_wanted(&args.data)? {
         return stream::code(args, &config, &saved.dictionary, coder.as_mut(), console);
@@ -35,6 +34,7 @@ fn code<T: Real>(args: &Code, console: &Console) -> Result<()> {
     let source = Source::open(&args.data.data, &args.data.options())?;
     check_masked(&config.preprocess, source.is_masked())?;
     let samples = Prepared { source: &source, preprocess: &config.preprocess };
+    make_folder(&args.out)?;
     let mut tally = Tally::new(args, &config, saved.dictionary.rank(), console.progress("coding", source.len(), 0));
     console::catch_interrupts()?;
     code_each(coder.as_mut(), &saved.dictionary, &samples, |i, _, coded, _| -> Result<()> {

@@ -5,7 +5,7 @@
 //! arrival; a checkpoint goes on with whatever stream comes next.
 
 use crate::args::{Code, DataArgs, Learn};
-use crate::code::Tally;
+use crate::code::{Tally, make_folder};
 use crate::console::{self, Console};
 use crate::data::raw::Frames;
 use crate::data::{Masks, Source};
@@ -140,6 +140,7 @@ pub(crate) fn code<T: Real>(
     console: &Console,
 ) -> Result<()> {
     let mut frames = Arriving::<T>::start(&args.data, &config.preprocess)?;
+    make_folder(&args.out)?;
     let bar = console.progress("coding", args.data.limit, 0);
     let mut tally = Tally::new(args, config, dictionary.rank(), bar);
     console::catch_interrupts()?;

@@ -13,6 +13,10 @@ mod help;
 mod interrupt;
 mod learn;
 mod log;
+mod masks;
 mod refuse_data;
 mod refuse_models;
 mod refuse_usage;
+mod signals;
+#[cfg(unix)]
+mod stream;
