@@ -61,7 +61,8 @@ fn a_checkpoint_goes_on_with_the_next_stream() {
 fn ctrl_c_is_heard_while_no_frames_arrive() {
     let bench = frames(2);
     let script = format!(
-        "(cat frames.raw; exec sleep 20) 2>/dev/null | $OCSC learn - {SMALL} --log run.jsonl & pid=$!
+        "mkfifo pipe; (cat frames.raw; exec sleep 20) > pipe 2>/dev/null &
+         $OCSC learn - {SMALL} --log run.jsonl < pipe & pid=$!
          while [ \"$(cat run.jsonl 2>/dev/null | wc -l)\" -lt 2 ]; do sleep 0.05; done
          kill -INT $pid; wait $pid"
     );
