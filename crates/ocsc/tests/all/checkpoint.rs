@@ -226,7 +226,7 @@ fn hostile_headers_are_refused() {
         std::fs::write(&path, [&(header.len() as u64).to_le_bytes(), header, data].concat()).unwrap();
     };
     let refused = |what: &str| {
-        let message = load::<f32>(&path).err().expect(what).to_string();
+        let message = load::<f32>(&path).expect_err(what).to_string();
         assert!(message.contains("hostile.safetensors"), "{what}: {message}");
     };
     let good = r#""__metadata__":{"format":"ocsc/1","config":"{}"}"#;

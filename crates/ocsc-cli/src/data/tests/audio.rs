@@ -42,7 +42,7 @@ fn every_depth_at_full_precision() {
     for bits in [8, 16, 24, 32] {
         let low = i32::MIN >> (32 - bits);
         let frames = vec![low, -1, 0, 1, -(low + 1)];
-        wav(&path, &[frames.clone()], bits, 8000);
+        wav(&path, std::slice::from_ref(&frames), bits, 8000);
         let sample = get(&open(&path, "").unwrap(), 0);
         assert_eq!(sample.shape(), shape(1, 1, 1, 5));
         let full = 2f64.powi(i32::from(bits) - 1);

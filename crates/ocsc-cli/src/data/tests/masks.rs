@@ -118,7 +118,7 @@ fn nan_is_missing_if_asked_for() {
     let path = write(folder.path(), "x.npy", &npy::encode("<f4", &[2, 2], &bytes));
     assert_contains(&refusal(&path, ""), &["x.npy", "finite", "row 0, column 1", "--nan-is-missing"]);
     let missing = SourceOptions { nan_is_missing: true, ..options("") };
-    let source = Source::open(&[path.clone()], &missing).unwrap();
+    let source = Source::open(std::slice::from_ref(&path), &missing).unwrap();
     assert!(source.is_masked());
     assert_eq!((truths(&source, 0), get(&source, 0).into_data()), ("1011".into(), vec![1.0, 0.0, 3.0, 4.0]));
     let mask = write(folder.path(), "m.npy", &npy::encode("|b1", &[2, 2], &[1, 1, 1, 0]));
