@@ -2,14 +2,15 @@
 
 mod value;
 
-use crate::data::{Axes, Resize, SourceOptions};
+use crate::data::raw::Pixels;
+use crate::data::{Axes, Channel, Resize, SourceOptions, Window};
 use anyhow::Result;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use ocsc::config::{ActiveSetConfig, BlockDescentConfig, Boundary, CoderConfig, Dtype, StopRule, UpdateConfig};
 use ocsc::preprocess::Preprocess;
 use ocsc::{Config, Method};
 use std::path::PathBuf;
-use value::{Size, at_least_one, forgetting, fraction, memory, positive, relaxation, threads};
+use value::{FrameSize, Size, at_least_one, forgetting, fraction, hertz, memory, positive, relaxation, threads};
 
 pub(crate) use value::Every;
 
@@ -39,12 +40,12 @@ pub(crate) enum Command {
     Demo(Demo),
     /// Learn a dictionary
     #[command(
-        after_help = "Examples:\n  ocsc learn photos/ --out model.safetensors\n  ocsc learn train.npy --test test.npy --passes 3 --log run.jsonl --out model.safetensors\n  ocsc learn train.npy --filters 64 --size 8 --beta-ratio 0.1 --out model.safetensors\n  ocsc learn photos/ --recursive --resize 256 --crop 128 --test-fraction 0.2 --passes 5 --out model.safetensors\n  ocsc learn jpg/ --resize 500 --crop 500 --split setid.mat --out model.safetensors    (Oxford Flowers as in the paper)\n  ocsc learn Images/ --recursive --resize 224 --crop 224 --test-list test_list.mat --out model.safetensors    (Stanford Dogs)\n  ocsc learn train.npy --resume model.safetensors\n  ocsc learn train.npy --init D.npy --passes 0 --out model.safetensors    (wrap a dictionary from elsewhere)\n\nThe method ocsc takes samples of any sizes; ocsc-paper (Algorithm 3 of Wang, Yao, Kwok, Ni 2018) needs one size."
+        after_help = "Examples:\n  ocsc learn photos/ --out model.safetensors\n  ocsc learn train.npy --test test.npy --passes 3 --log run.jsonl --out model.safetensors\n  ocsc learn train.npy --filters 64 --size 8 --beta-ratio 0.1 --out model.safetensors\n  ocsc learn photos/ --recursive --resize 256 --crop 128 --test-fraction 0.2 --passes 5 --out model.safetensors\n  ocsc learn jpg/ --resize 500 --crop 500 --split setid.mat --out model.safetensors    (Oxford Flowers as in the paper)\n  ocsc learn Images/ --recursive --resize 224 --crop 224 --test-list test_list.mat --out model.safetensors    (Stanford Dogs)\n  ocsc learn train.npy --resume model.safetensors\n  ocsc learn train.npy --init D.npy --passes 0 --out model.safetensors    (wrap a dictionary from elsewhere)\n  ocsc learn songs/ --size 512 --rate 16000 --beta-ratio 0.1 --out model.safetensors\n  ffmpeg -i film.mp4 -f rawvideo -pix_fmt gray - | ocsc learn - --raw 480x640 --out model.safetensors\n\nThe method ocsc takes samples of any sizes; ocsc-paper (Algorithm 3 of Wang, Yao, Kwok, Ni 2018) needs one size."
     )]
     Learn(Box<Learn>),
     /// Code new data: one .npz per sample with its non-zeros
     #[command(
-        after_help = "Examples:\n  ocsc code model.safetensors photos/ --out codes/\n  ocsc code model.safetensors test.npy --tol 1e-4 --out codes/\n\nEach file holds `filter` (n), `position` (n x axes), `value` (n), `shape` (filters, axes...), and the scalars\n`objective`, `gap` (relative duality gap) and `beta`. In Python: numpy.load('codes/cat.npz')['value']"
+        after_help = "Examples:\n  ocsc code model.safetensors photos/ --out codes/\n  ocsc code model.safetensors test.npy --tol 1e-4 --out codes/\n  ffmpeg -i film.mp4 -f rawvideo -pix_fmt gray - | ocsc code model.safetensors - --raw 480x640 --out codes/\n\nEach file holds `filter` (n), `position` (n x axes), `value` (n), `shape` (filters, axes...), and the scalars\n`objective`, `gap` (relative duality gap) and `beta`. In Python: numpy.load('codes/cat.npz')['value']"
     )]
     Code(Code),
     /// Turn codes back into images
@@ -88,8 +89,9 @@ pub(crate) struct Demo {
 /// Which samples, and what of them.
 #[derive(ClapArgs)]
 pub(crate) struct DataArgs {
-    /// Image files, folders of images, .npy, .npz or .mat (`file.npz:NAME` picks one array of several); a pattern in quotes
-    /// such as 'photos/**/*.jpg'; or @list.txt, a text file with one path per line, relative to it
+    /// Images, recordings (.wav, .flac), folders of either, .npy, .npz or .mat (`file.npz:NAME` picks one array of
+    /// several), CIFAR .bin; a pattern in quotes such as 'photos/**/*.jpg'; @list.txt, a text file with one path per line,
+    /// relative to it; or - for raw frames from standard input (see --raw)
     #[arg(required = true, value_name = "DATA")]
     pub(crate) data: Vec<PathBuf>,
     /// Search folders to any depth
@@ -118,13 +120,47 @@ pub(crate) struct DataArgs {
     /// Stop at a sample that cannot be read or does not fit, instead of reporting it and going on without it
     #[arg(long)]
     pub(crate) strict: bool,
+    /// Which values were observed: an image or array (nonzero = observed) for all samples, an array of one mask per
+    /// sample, or a folder of images named like the samples'
+    #[arg(long, value_name = "FILE|FOLDER")]
+    pub(crate) mask: Option<PathBuf>,
+    /// Take NaN in arrays and float TIFFs as unobserved
+    #[arg(long)]
+    pub(crate) nan_is_missing: bool,
+    /// Cut signals into windows, in seconds (5s) or values (2048); a rest shorter than half a window goes with the last
+    /// [default: 5s for recordings, none for arrays]
+    #[arg(long, value_name = "LENGTH")]
+    pub(crate) window: Option<Window>,
+    /// Channels of recordings: their mean, one of them (from 1), or all
+    #[arg(long, default_value = "mean", value_name = "mean|N|all")]
+    pub(crate) channel: Channel,
+    /// Resample recordings to this rate [default: as they are]
+    #[arg(long, value_parser = hertz, value_name = "HZ")]
+    pub(crate) rate: Option<u32>,
+    /// The size of raw frames from standard input: height x width, e.g. 480x640
+    #[arg(long, value_name = "HxW")]
+    pub(crate) raw: Option<FrameSize>,
+    /// How raw frames are written: ffmpeg's -pix_fmt
+    #[arg(long, value_enum, default_value = "gray", value_name = "FORMAT")]
+    pub(crate) raw_format: Pixels,
 }
 
 impl DataArgs {
     /// How to read them; `seed` decides where pieces for learning are cut.
     pub(crate) fn options(&self, seed: u64) -> SourceOptions {
-        let crop = self.crop.as_ref().map(|size| size.lengths().to_vec());
-        SourceOptions { axes: self.axes.clone(), recursive: self.recursive, resize: self.resize, crop, seed }
+        SourceOptions {
+            axes: self.axes.clone(),
+            recursive: self.recursive,
+            resize: self.resize,
+            crop: self.crop.as_ref().map(|size| size.lengths().to_vec()),
+            seed,
+            channel: self.channel,
+            rate: self.rate,
+            window: self.window,
+            mask: self.mask.clone(),
+            nan_is_missing: self.nan_is_missing,
+            is_mask: false,
+        }
     }
 }
 

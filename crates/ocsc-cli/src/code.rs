@@ -3,14 +3,15 @@
 use crate::args::{Code, Format, Reconstruct};
 use crate::console::{self, Console};
 use crate::data::{codes, write};
-use crate::model::{Prepared, coding_config};
+use crate::model::{Prepared, check_masked, coding_config};
 use crate::open;
+use crate::stream;
 use anyhow::{Context, Result, bail, ensure};
-use ocsc::coder::Status;
+use ocsc::coder::{Coded, Status};
 use ocsc::config::Dtype;
 use ocsc::learner::coder;
 use ocsc::train::code_each;
-use ocsc::{Real, Sample, checkpoint};
+use ocsc::{Config, Real, Sample, checkpoint};
 use std::path::PathBuf;
 
 /// Codes are this close to optimal unless the call says otherwise.
@@ -27,59 +28,93 @@ pub(crate) fn run(args: &Code, console: &Console) -> Result<()> {
 fn code<T: Real>(args: &Code, console: &Console) -> Result<()> {
     let saved = checkpoint::load::<T>(&args.model)?;
     let config = coding_config(&saved.config, &args.coding, DEFAULT_TOL);
+    let mut coder = coder(&config, &saved.dictionary, config.tol)?;
+    if stream::is_wanted(&args.data)? {
+        return stream::code(args, &config, &saved.dictionary, coder.as_mut(), console);
+    }
     let source = open::for_coding(&args.data, saved.dictionary.shape(), console)?;
+    check_masked(&config.preprocess, source.is_masked())?;
     let samples = Prepared { source: &source, preprocess: &config.preprocess };
     make_folder(&args.out)?;
-    let mut coder = coder(&config, &saved.dictionary, config.tol)?;
-    let mut bar = console.progress("coding", source.len(), 0);
+    let mut tally = Tally::new(args, &config, saved.dictionary.rank(), console.progress("coding", source.len(), 0));
     console::catch_interrupts()?;
-    let (mut objective, mut gap, mut nonzeros, mut unconverged) = (0.0, 0.0_f64, 0, 0);
-    let (mut made, mut skipped) = (0_usize, Vec::new());
     code_each(coder.as_mut(), &saved.dictionary, &samples, |i, item| -> Result<()> {
-        let coded = match item {
-            Ok(item) => item.coded,
+        match item {
+            Ok(item) => tally.add(&source.file_stem(i), item.coded)?,
             Err(error) if args.data.strict => bail!(error),
-            Err(error) => {
-                bar.note(&format!("skipped: {error}"));
-                bar.advance(1, "");
-                skipped.push(error.to_string());
-                return Ok(());
-            }
-        };
-        let extra = [("objective", coded.total()), ("gap", coded.relative_gap()), ("beta", config.beta)];
-        let path = args.out.join(format!("{}.npz", source.file_stem(i)));
-        codes::write_code(&path, &coded.code, saved.dictionary.rank(), &extra)?;
-        made += 1;
-        objective += coded.total();
-        gap = gap.max(coded.relative_gap());
-        nonzeros += coded.code.nonzeros();
-        unconverged += usize::from(coded.status != Status::Converged);
-        bar.advance(1, &format!("objective {:.1}  gap {:.2} %", coded.total(), 100.0 * coded.relative_gap()));
+            Err(error) => tally.skip(error.to_string()),
+        }
         let done = i + 1;
         ensure!(!console::interrupted(), "interrupted after {done} of {} samples; their codes are kept", source.len());
         Ok(())
     })?;
-    drop(bar);
-    if let (0, Some(first)) = (made, skipped.first()) {
-        bail!("none of {} samples could be coded; the first: {first}", source.len());
+    tally.report(console)
+}
+
+/// Writes codes, and sums up what is reported of them.
+pub(crate) struct Tally<'a> {
+    args: &'a Code,
+    config: &'a Config,
+    rank: usize,
+    bar: console::Progress,
+    samples: usize,
+    objective: f64,
+    gap: f64,
+    nonzeros: usize,
+    unconverged: usize,
+    /// Why samples were left out.
+    skipped: Vec<String>,
+}
+
+impl<'a> Tally<'a> {
+    pub(crate) fn new(args: &'a Code, config: &'a Config, rank: usize, bar: console::Progress) -> Self {
+        let (skipped, gap) = (Vec::new(), 0.0);
+        Tally { args, config, rank, bar, samples: 0, objective: 0.0, gap, nonzeros: 0, unconverged: 0, skipped }
     }
-    if unconverged > 0 {
-        console.say(format!("{unconverged} of {made} codes did not reach the tolerance {}; their files hold the gap they reached. Raise --max-iters or --time-limit, or use --dtype f64", config.tol));
+
+    pub(crate) fn add<T: Real>(&mut self, stem: &str, coded: &Coded<T>) -> Result<()> {
+        let extra = [("objective", coded.total()), ("gap", coded.relative_gap()), ("beta", self.config.beta)];
+        codes::write_code(&self.args.out.join(format!("{stem}.npz")), &coded.code, self.rank, &extra)?;
+        self.samples += 1;
+        self.objective += coded.total();
+        self.gap = self.gap.max(coded.relative_gap());
+        self.nonzeros += coded.code.nonzeros();
+        self.unconverged += usize::from(coded.status != Status::Converged);
+        self.bar.advance(1, &format!("objective {:.1}  gap {:.2} %", coded.total(), 100.0 * coded.relative_gap()));
+        Ok(())
     }
-    let (objective, nonzeros) = (objective / made as f64, nonzeros as f64 / made as f64);
-    if args.coding.json {
-        let result = serde_json::json!({
-            "samples": made, "objective": objective, "gap": gap, "nonzeros": nonzeros, "skipped": skipped.len(),
-        });
-        return console.result(result.to_string());
+
+    /// A sample cannot be coded.
+    fn skip(&mut self, why: String) {
+        self.bar.note(&format!("skipped: {why}"));
+        self.bar.advance(1, "");
+        self.skipped.push(why);
     }
-    let skips = if skipped.is_empty() { String::new() } else { format!(", {} samples skipped", skipped.len()) };
-    console.table(&[
-        ("codes".to_owned(), format!("{made} in {}{skips}", args.out.display())),
-        ("objective".to_owned(), format!("{objective:.3}")),
-        ("worst gap".to_owned(), format!("{:.3} %", 100.0 * gap)),
-        ("non-zeros".to_owned(), format!("{nonzeros:.1} per sample")),
-    ])
+
+    pub(crate) fn report(self, console: &Console) -> Result<()> {
+        let Tally { args, config, bar, samples, gap, unconverged, skipped, .. } = self;
+        drop(bar);
+        if let (0, Some(first)) = (samples, skipped.first()) {
+            bail!("none of {} samples could be coded; the first: {first}", skipped.len());
+        }
+        if unconverged > 0 {
+            console.say(format!("{unconverged} of {samples} codes did not reach the tolerance {}; their files hold the gap they reached. Raise --max-iters or --time-limit, or use --dtype f64", config.tol));
+        }
+        let (objective, nonzeros) = (self.objective / samples as f64, self.nonzeros as f64 / samples as f64);
+        if args.coding.json {
+            let result = serde_json::json!({
+                "samples": samples, "objective": objective, "gap": gap, "nonzeros": nonzeros, "skipped": skipped.len(),
+            });
+            return console.result(result.to_string());
+        }
+        let skips = if skipped.is_empty() { String::new() } else { format!(", {} samples skipped", skipped.len()) };
+        console.table(&[
+            ("codes".to_owned(), format!("{samples} in {}{skips}", args.out.display())),
+            ("objective".to_owned(), format!("{objective:.3}")),
+            ("worst gap".to_owned(), format!("{:.3} %", 100.0 * gap)),
+            ("non-zeros".to_owned(), format!("{nonzeros:.1} per sample")),
+        ])
+    }
 }
 
 pub(crate) fn reconstruct(args: &Reconstruct, console: &Console) -> Result<()> {
@@ -99,6 +134,7 @@ pub(crate) fn reconstruct(args: &Reconstruct, console: &Console) -> Result<()> {
     ensure!(!paths.is_empty(), "{}: expected codes ending in .npz, found none", args.codes.display());
     make_folder(&args.out)?;
     let mut bar = console.progress("reconstructing", paths.len(), 0);
+    let mut no_pictures = 0;
     for path in &paths {
         let (code, rank) = codes::read_code::<f64>(path)?;
         let sample = code.reconstruct(&dictionary, boundary).with_context(|| path.display().to_string())?;
@@ -106,7 +142,10 @@ pub(crate) fn reconstruct(args: &Reconstruct, console: &Console) -> Result<()> {
         if args.format != Format::Png {
             write::write_npy(&args.out.join(stem).with_added_extension("npy"), &sample, rank)?;
         }
-        if args.format != Format::Npy {
+        // Unless pictures alone were asked for, what is none is left to its array.
+        let is_picture = rank == 2 && matches!(sample.shape().channels, 1 | 3);
+        no_pictures += usize::from(args.format == Format::Both && !is_picture);
+        if args.format == Format::Png || (args.format == Format::Both && is_picture) {
             // A constant, as an empty code gives, is drawn in the middle of the gray values.
             let (low, high) = match extremes(&sample) {
                 (low, high) if low < high => (low, high),
@@ -117,6 +156,9 @@ pub(crate) fn reconstruct(args: &Reconstruct, console: &Console) -> Result<()> {
         bar.advance(1, "");
     }
     drop(bar);
+    if no_pictures > 0 {
+        console.say(format!("{no_pictures} are signals, volumes or of other than 1 or 3 channels: .npy only"));
+    }
     console.result(format!("{} reconstructions in {}", paths.len(), args.out.display()))
 }
 

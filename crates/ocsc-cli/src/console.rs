@@ -56,11 +56,19 @@ impl Console {
         rows.iter().try_for_each(|(name, value)| self.result(format!("{name:width$}  {value}")))
     }
 
-    /// Progress of `total` samples.
-    pub(crate) fn progress(&self, what: &'static str, total: usize, done: usize) -> Progress {
+    /// Progress of `total` samples, or of as many as come.
+    pub(crate) fn progress(&self, what: &'static str, total: impl Into<Option<usize>>, done: usize) -> Progress {
+        let total = total.into();
         let bar = (self.terminal && !self.quiet).then(|| {
-            let bar = ProgressBar::new(total as u64).with_position(done as u64);
-            let style = "{prefix} {wide_bar:.cyan/dim} {pos}/{len}  {elapsed} left {eta}  {msg}";
+            let (bar, style) = match total {
+                Some(total) => {
+                    let style = "{prefix} {wide_bar:.cyan/dim} {pos}/{len}  {elapsed} left {eta}  {msg}";
+                    (ProgressBar::new(total as u64).with_position(done as u64), style)
+                }
+                None => {
+                    (ProgressBar::no_length().with_position(done as u64), "{prefix} {spinner} {pos}  {elapsed}  {msg}")
+                }
+            };
             bar.set_style(ProgressStyle::with_template(style).unwrap_or_else(|_| ProgressStyle::default_bar()));
             bar.set_prefix(what);
             bar.enable_steady_tick(Duration::from_millis(200));
@@ -75,7 +83,7 @@ pub(crate) struct Progress {
     bar: Option<ProgressBar>,
     plain: bool,
     what: &'static str,
-    total: usize,
+    total: Option<usize>,
     done: usize,
     last: Option<Instant>,
     notes: usize,
@@ -110,9 +118,11 @@ impl Progress {
             bar.set_message(message.to_owned());
             bar.set_position(self.done as u64);
         }
-        if self.plain && (self.done >= self.total || self.last.is_none_or(|last| last.elapsed() >= LINE_EVERY)) {
+        let complete = self.total.is_some_and(|total| self.done >= total);
+        if self.plain && (complete || self.last.is_none_or(|last| last.elapsed() >= LINE_EVERY)) {
             self.last = Some(Instant::now());
-            let _ = writeln!(std::io::stderr(), "{} {}/{}  {message}", self.what, self.done, self.total);
+            let of = self.total.map_or(String::new(), |total| format!("/{total}"));
+            let _ = writeln!(std::io::stderr(), "{} {}{of}  {message}", self.what, self.done);
         }
     }
 }

@@ -2,9 +2,10 @@
 
 use crate::args::Evaluate;
 use crate::console::Console;
-use crate::model::{Prepared, coding_config};
+use crate::model::{Prepared, check_masked, coding_config};
 use crate::open;
-use anyhow::Result;
+use crate::stream;
+use anyhow::{Result, ensure};
 use ocsc::config::Dtype;
 use ocsc::train::{Evaluation, Item, TEST_TOL, evaluate};
 use ocsc::{Real, checkpoint};
@@ -34,7 +35,13 @@ pub(crate) fn run(args: &Evaluate, console: &Console) -> Result<()> {
 fn evaluated<T: Real>(args: &Evaluate, console: &Console) -> Result<Evaluation> {
     let saved = checkpoint::load::<T>(&args.model)?;
     let config = coding_config(&saved.config, &args.coding, TEST_TOL);
+    ensure!(
+        !stream::is_wanted(&args.data)?,
+        "-: evaluating takes the data twice, for their range and for their codes, and standard input can be read once; \
+         save the frames, e.g. ffmpeg -i film.mp4 frames/%05d.png, and name the folder"
+    );
     let source = open::for_coding(&args.data, saved.dictionary.shape(), console)?;
+    check_masked(&config.preprocess, source.is_masked())?;
     let samples = Prepared { source: &source, preprocess: &config.preprocess };
     let mut bar = console.progress("evaluating", source.len(), 0);
     let mut each = |_, item: ocsc::Result<Item<'_, T>>| {

@@ -4,8 +4,9 @@ use crate::args::{Every, Learn};
 use crate::console::{self, Console, bytes};
 use crate::data::{Source, list_named_by};
 use crate::memory::{self, Survey};
-use crate::model::{Prepared, preprocessing};
+use crate::model::{Prepared, check_masked, preprocessing};
 use crate::open;
+use crate::stream;
 use crate::watch::{Checkpoints, Log, Watch};
 use anyhow::{Context, Error, Result, bail, ensure};
 use ocsc::config::Dtype;
@@ -22,24 +23,44 @@ pub(crate) fn run(args: &Learn, console: &Console) -> Result<()> {
     spare_inputs(args)?;
     checkpoint::check_writable(out(args)?).context("--out")?;
     checkpoint::remove_leftovers(out(args)?);
+    if stream::is_wanted(&args.data)? {
+        let test = open::for_stream(args)?;
+        return match dtype(args, 2)? {
+            Dtype::F32 => stream::learn::<f32>(args, test.as_ref(), console),
+            Dtype::F64 => stream::learn::<f64>(args, test.as_ref(), console),
+        };
+    }
     let (source, test) = open::for_learning(args, console)?;
-    let dtype = match &args.resume {
-        Some(path) => checkpoint::load::<f32>(path)?.config.dtype,
-        None => args.model.config(source.rank(), Default::default())?.dtype,
-    };
+    let dtype = dtype(args, source.rank())?;
     match dtype {
         Dtype::F32 => learn::<f32>(args, &source, test.as_ref(), console),
         Dtype::F64 => learn::<f64>(args, &source, test.as_ref(), console),
     }
 }
 
+/// What to compute in, for data with so many spatial axes.
+fn dtype(args: &Learn, rank: usize) -> Result<Dtype> {
+    match &args.resume {
+        Some(path) => Ok(checkpoint::load::<f32>(path)?.config.dtype),
+        None => Ok(args.model.config(rank, Default::default())?.dtype),
+    }
+}
+
 fn learn<T: Real>(args: &Learn, source: &Source, test: Option<&Source>, console: &Console) -> Result<()> {
     let (mut learner, progress) = match &args.resume {
         Some(path) => resumed::<T>(path, args)?,
-        None => (started::<T>(args, source, console)?, Progress::default()),
+        None => {
+            let mut config = args.model.config(source.rank(), preprocessing(&args.model.preprocess, source)?)?;
+            config.passes = args.passes.unwrap_or(config.passes);
+            check_masked(&config.preprocess, source.is_masked())?;
+            let order = visiting_order(source.len(), config.seed, 0);
+            let samples = Prepared { source, preprocess: &config.preprocess.clone() };
+            (started::<T>(args, config, &samples, &order, |i| source.reading(i), console)?, Progress::default())
+        }
     };
     let out = out(args)?;
     let config = learner.config().clone();
+    check_masked(&config.preprocess, source.is_masked())?;
     let samples = Prepared { source, preprocess: &config.preprocess };
     let test = test.map(|source| Prepared { source, preprocess: &config.preprocess });
     if config.passes > 0 {
@@ -51,7 +72,7 @@ fn learn<T: Real>(args: &Learn, source: &Source, test: Option<&Source>, console:
     let log = args.log.as_ref().map(|path| Log::open(path, args.resume.as_ref().map(|_| &progress))).transpose()?;
     let total = config.passes.saturating_mul(source.len());
     let bar = console.progress("learning", total, progress.samples);
-    let checkpoints = Checkpoints::new(out, args.checkpoint_every.unwrap_or(CHECKPOINTS));
+    let checkpoints = checkpoints(args, out);
     let mut watch = Watch::new(bar, log, Some(checkpoints));
     let schedule = Schedule {
         stop_tol: args.stop_tol,
@@ -69,11 +90,22 @@ fn learn<T: Real>(args: &Learn, source: &Source, test: Option<&Source>, console:
         Ok(outcome) => outcome,
         Err(error) => return Err(rescued(error.into(), &learner, last, out)),
     };
+    finish(args, &learner, &outcome, reseeded, console)
+}
 
+/// Writes the model and reports; an interrupted run leaves a checkpoint and fails.
+pub(crate) fn finish<T: Real>(
+    args: &Learn,
+    learner: &Online<T>,
+    outcome: &Outcome,
+    reseeded: usize,
+    console: &Console,
+) -> Result<()> {
+    let out = out(args)?;
     let unfinished = matches!(outcome.ended, Ended::Stopped | Ended::TimeLimit);
     let keep_state = unfinished || args.checkpoint_every.is_some();
-    checkpoint::save(out, &learner, keep_state.then_some(&outcome.progress))?;
-    report(args, &learner, &outcome, reseeded, out, console)?;
+    checkpoint::save(out, learner, keep_state.then_some(&outcome.progress))?;
+    report(args, learner, outcome, reseeded, out, console)?;
     if unfinished {
         console.say(format!("to go on: ocsc learn {} --resume {}", open::words(args), out.display()));
     }
@@ -87,7 +119,7 @@ fn learn<T: Real>(args: &Learn, source: &Source, test: Option<&Source>, console:
 }
 
 /// A run that fails, on a damaged image or a full disk, leaves a checkpoint of what it had learned.
-fn rescued<T: Real>(error: Error, learner: &Online<T>, last: Option<Progress>, out: &Path) -> Error {
+pub(crate) fn rescued<T: Real>(error: Error, learner: &Online<T>, last: Option<Progress>, out: &Path) -> Error {
     match last.filter(|last| last.step == learner.step()) {
         Some(last) if checkpoint::save(out, learner, Some(&last)).is_ok() => {
             error.context(format!("stopped after {} samples; {} is a checkpoint", last.samples, out.display()))
@@ -96,8 +128,13 @@ fn rescued<T: Real>(error: Error, learner: &Online<T>, last: Option<Progress>, o
     }
 }
 
+/// When the run writes checkpoints.
+pub(crate) fn checkpoints(args: &Learn, out: &Path) -> Checkpoints {
+    Checkpoints::new(out, args.checkpoint_every.unwrap_or(CHECKPOINTS))
+}
+
 /// The model file to write.
-fn out(args: &Learn) -> Result<&Path> {
+pub(crate) fn out(args: &Learn) -> Result<&Path> {
     args.out.as_deref().or(args.resume.as_deref()).context("--out: expected a model file to write")
 }
 
@@ -132,16 +169,20 @@ fn resumed<T: Real>(path: &Path, args: &Learn) -> Result<(Online<T>, Progress)> 
     Ok((learner, progress))
 }
 
-/// A new learner.
-fn started<T: Real>(args: &Learn, source: &Source, console: &Console) -> Result<Online<T>> {
-    let mut config = args.model.config(source.rank(), preprocessing(&args.model.preprocess, source)?)?;
-    config.passes = args.passes.unwrap_or(config.passes);
-    let samples = Prepared { source, preprocess: &config.preprocess.clone() };
-    let order = visiting_order(source.len(), config.seed, 0);
-    let (first, sample) = first_usable::<T>(&samples, &order, args.data.strict)?;
+/// A new learner, for samples that will be visited in this order. `reading` says how a sample's axes were understood.
+pub(crate) fn started<T: Real>(
+    args: &Learn,
+    mut config: Config,
+    samples: &dyn Samples<T>,
+    order: &[usize],
+    reading: impl Fn(usize) -> Option<String>,
+    console: &Console,
+) -> Result<Online<T>> {
+    let (first, sample) = first_usable(samples, order, args.data.strict)?;
+    let batch = &order[..config.batch_size.min(order.len())];
     let shape = Shape::from_axes(sample.shape().channels, &config.filter_shape)?;
     let rank = config.filter_shape.len();
-    let (name, channels) = (source.name(first), sample.shape().channels);
+    let (name, channels) = (samples.name(first), sample.shape().channels);
     ensure!(
         channels == 1 || config.method != Method::OcscPaper,
         "{name}: expected 1 channel, found {channels}: `ocsc-paper` learns from gray samples, see --preprocess gray; `--method ocsc` takes any"
@@ -149,18 +190,19 @@ fn started<T: Real>(args: &Learn, source: &Source, console: &Console) -> Result<
     if !is_file(&args.model.init) {
         let fits = sample.shape().spatial().iter().zip(shape.spatial()).all(|(s, f)| *s >= f);
         let (found, advice) = (sample.shape(), open::SKIP);
-        ensure!(fits, "{name}: expected at least the filters' size {shape} (--size), found {found}; {advice}");
+        let reading = reading(first).map_or(String::new(), |reading| format!(": {reading}"));
+        ensure!(fits, "{name}: expected at least the filters' size {shape} (--size), found {found}{reading}; {advice}");
         let need = config.n_filters.saturating_mul(shape.len()).saturating_mul(size_of::<T>());
         memory::ensure_free("the filters", need)?;
     }
     let dictionary = match args.model.init.as_str() {
         "random" => Dictionary::random(config.n_filters, shape, rank, config.seed)?,
-        "patches" => Dictionary::from_patches(config.n_filters, shape, rank, &samples, config.seed)?,
+        "patches" => Dictionary::from_patches(config.n_filters, shape, rank, samples, config.seed)?,
         file => from_file(Path::new(file), rank, console)?,
     };
     if let Some(ratio) = args.model.beta_ratio {
         let mut coder = coder(&config, &dictionary, config.tol)?;
-        let (batch, mut beta_max) = (&order[..config.batch_size.min(order.len())], 0.0_f64);
+        let mut beta_max = 0.0_f64;
         for &i in batch {
             match samples.draw(i, 0) {
                 Ok(sample) => beta_max = beta_max.max(coder.beta_max(&sample)?),
@@ -180,7 +222,7 @@ fn started<T: Real>(args: &Learn, source: &Source, console: &Console) -> Result<
 }
 
 /// The first sample in the order of visits that can be read.
-fn first_usable<T: Real>(samples: &Prepared<'_>, order: &[usize], strict: bool) -> Result<(usize, Sample<T>)> {
+fn first_usable<T: Real>(samples: &dyn Samples<T>, order: &[usize], strict: bool) -> Result<(usize, Sample<T>)> {
     let mut first_error = None;
     for &i in order {
         match samples.get(i) {
@@ -245,7 +287,7 @@ fn survey<T: Real>(source: &Source, config: &Config, dictionary: &Dictionary<T>,
 }
 
 /// That every test sample can be coded: else the first pass would be lost on the last one.
-fn check_test<T: Real>(test: &Prepared<'_>, dictionary: &Dictionary<T>, strict: bool) -> Result<()> {
+pub(crate) fn check_test<T: Real>(test: &Prepared<'_>, dictionary: &Dictionary<T>, strict: bool) -> Result<()> {
     for i in 0..test.source.len() {
         open::check_size(test.source, i, dictionary.shape()).context("--test")?;
         if strict {

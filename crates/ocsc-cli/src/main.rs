@@ -20,6 +20,7 @@ mod picture;
 mod record;
 mod report;
 mod show;
+mod stream;
 mod watch;
 
 use args::{Args, Command};

@@ -3,9 +3,9 @@
 
 use crate::args::{Coding, DtypeArg};
 use crate::data::Source;
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 use ocsc::config::Dtype;
-use ocsc::preprocess::Preprocess;
+use ocsc::preprocess::{Preprocess, Step};
 use ocsc::{Config, Error, Real, Sample, Samples};
 
 /// A source whose samples are preprocessed when they are read.
@@ -42,14 +42,32 @@ impl Prepared<'_> {
 
 /// `auto` depends on where the samples come from.
 pub(crate) fn preprocessing(text: &str, source: &Source) -> Result<Preprocess> {
-    if text != "auto" {
-        return Ok(text.parse()?);
-    }
     match source.is_images() {
-        Some(true) => Ok(Preprocess::images()),
-        Some(false) => Ok(Preprocess::default()),
+        Some(is_images) => preprocessing_of(text, is_images, source.is_masked()),
+        None if text != "auto" => Ok(text.parse()?),
         None => bail!("images and arrays in one call: say what to do with them, e.g. --preprocess gray,lcn,taper"),
     }
+}
+
+/// The steps, with `auto` for images, or for arrays and signals, of which parts may be unobserved.
+pub(crate) fn preprocessing_of(text: &str, is_images: bool, is_masked: bool) -> Result<Preprocess> {
+    match text {
+        "auto" if is_images && is_masked => Ok(Preprocess::new(vec![Step::Gray])?),
+        "auto" if is_images => Ok(Preprocess::images()),
+        "auto" => Ok(Preprocess::default()),
+        steps => Ok(steps.parse()?),
+    }
+}
+
+/// That no step would mix observed values with unobserved ones.
+pub(crate) fn check_masked(preprocess: &Preprocess, is_masked: bool) -> Result<()> {
+    let mixes = preprocess.steps().iter().any(|step| *step != Step::Gray);
+    ensure!(
+        !(is_masked && mixes),
+        "--preprocess {preprocess} would mix observed and unobserved values; with --mask or --nan-is-missing expected \
+         --preprocess none or gray, and a model that was learned so"
+    );
+    Ok(())
 }
 
 /// The model's settings with what the call changes.

@@ -6,8 +6,9 @@
 
 use crate::args::{DataArgs, Learn};
 use crate::console::Console;
-use crate::data::{Axes, Source, SourceOptions};
+use crate::data::{Axes, Channel, Source, SourceOptions};
 use anyhow::{Context, Result, ensure};
+use clap::ValueEnum;
 use ocsc::{Shape, checkpoint};
 use std::path::Path;
 
@@ -35,6 +36,15 @@ pub(crate) fn for_learning(args: &Learn, console: &Console) -> Result<(Source, O
         test = test.map(|test| large_enough(&test, filter, console)).transpose().context("--test")?;
     }
     Ok((chosen(source, &args.data, seed), test))
+}
+
+/// What a run on frames from standard input tests on.
+pub(crate) fn for_stream(args: &Learn) -> Result<Option<Source>> {
+    let test = &args.test;
+    let splits = test.test_fraction.is_some() || test.test_list.is_some() || test.split.is_some();
+    ensure!(!splits, "-: nothing can be held out of standard input; name other data with --test");
+    let options = SourceOptions { mask: None, ..args.data.options(args.model.seed) };
+    if test.test.is_empty() { Ok(None) } else { Source::open(&test.test, &options).context("--test").map(Some) }
 }
 
 /// The samples to code.
@@ -67,7 +77,11 @@ pub(crate) fn check_size(source: &Source, index: usize, filter: Shape) -> Result
     let fits = size.iter().zip(filter.spatial()).all(|(s, f)| *s >= f);
     let one = |[depth, height, width]: [usize; 3]| Shape { channels: 1, depth, height, width };
     let (name, expected, found) = (source.name(index), one(filter.spatial()), one(size));
-    ensure!(fits, "{name}: expected at least the filters' size {expected} on every axis, found {found}; {SKIP}");
+    let reading = source.reading(index).map_or(String::new(), |reading| format!(" ({reading})"));
+    ensure!(
+        fits,
+        "{name}{reading}: expected at least the filters' size {expected} on every axis, found {found}; {SKIP}"
+    );
     Ok(())
 }
 
@@ -79,6 +93,15 @@ pub(crate) fn words(args: &Learn) -> String {
     option("--axes", data.axes.as_ref().map(ToString::to_string));
     option("--resize", data.resize.map(|resize| resize.to_string()));
     option("--crop", data.crop.as_ref().map(ToString::to_string));
+    option("--window", data.window.map(|window| window.to_string()));
+    option("--channel", Some(data.channel).filter(|c| *c != Channel::Mean).map(|channel| channel.to_string()));
+    option("--rate", data.rate.map(|rate| rate.to_string()));
+    option("--mask", data.mask.as_deref().map(quoted));
+    option("--raw", data.raw.map(|size| format!("{}x{}", size.height, size.width)));
+    option(
+        "--raw-format",
+        data.raw.and(data.raw_format.to_possible_value()).map(|format| format.get_name().to_owned()),
+    );
     option("--limit", data.limit.map(|n| n.to_string()));
     option("--subset", data.subset.map(|n| n.to_string()));
     for path in &test.test {
@@ -88,6 +111,7 @@ pub(crate) fn words(args: &Learn) -> String {
     option("--test-list", test.test_list.as_deref().map(quoted));
     option("--split", test.split.as_deref().map(quoted));
     words.extend(data.recursive.then(|| "--recursive".to_owned()));
+    words.extend(data.nan_is_missing.then(|| "--nan-is-missing".to_owned()));
     words.extend(data.skip_small.then(|| "--skip-small".to_owned()));
     words.extend(data.strict.then(|| "--strict".to_owned()));
     words.join(" ")
@@ -105,7 +129,9 @@ fn held_out(args: &Learn, all: Source, options: &SourceOptions, seed: u64) -> Re
     } else if test.test.is_empty() {
         return Ok((all, None));
     } else {
-        (all, Source::open(&test.test, options).context("--test")?)
+        // Masks belong to the samples to learn from.
+        let options = SourceOptions { mask: None, ..options.clone() };
+        (all, Source::open(&test.test, &options).context("--test")?)
     };
     Ok((split.0, Some(split.1)))
 }

@@ -64,6 +64,25 @@ impl FromStr for Every {
     }
 }
 
+/// The size of a frame as typed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct FrameSize {
+    pub(crate) height: usize,
+    pub(crate) width: usize,
+}
+
+impl FromStr for FrameSize {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let lengths = text.split_once('x').map(|(height, width)| (height.parse(), width.parse()));
+        match lengths {
+            Some((Ok(height), Ok(width))) if height > 0 && width > 0 => Ok(FrameSize { height, width }),
+            _ => bail!("expected height x width, e.g. 480x640"),
+        }
+    }
+}
+
 pub(super) fn positive(text: &str) -> Result<f64> {
     match text.parse::<f64>() {
         Ok(value) if value.is_finite() && value > 0.0 => Ok(value),
@@ -89,6 +108,13 @@ pub(super) fn forgetting(text: &str) -> Result<f64> {
     match text.parse::<f64>() {
         Ok(value) if value.is_finite() && value >= 1.0 => Ok(value),
         _ => bail!("expected a number from 1 up"),
+    }
+}
+
+pub(super) fn hertz(text: &str) -> Result<u32> {
+    match text.parse::<u32>() {
+        Ok(value) if (1..=10_000_000).contains(&value) => Ok(value),
+        _ => bail!("expected a whole number of Hz from 1 to 10000000"),
     }
 }
 

@@ -2,18 +2,26 @@
 //!
 //! The readers ([`super::npy`], [`super::npz`], [`super::mat`]) check a file's header against its length and make one
 //! of these; [`super::stack`] cuts it into samples and [`super::codes`] reads codes from it. Keeping the file's own
-//! type means that a set of 8-bit images takes one byte a pixel, and that bytes that lie in a plain file need not be
-//! held at all.
+//! type means that a set of 8-bit images takes one byte a pixel, and that bytes that lie in a plain file are not held at
+//! all.
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use std::borrow::Cow;
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::path::PathBuf;
+
+/// At most so many bytes of a file are held at a time.
+const CHUNK: usize = 1 << 20;
+/// Gaps of up to so many bytes are read along rather than skipped: the disk reads whole pages anyway, and copying a page
+/// takes as long as the two calls that skip it.
+const GAP: usize = 4096;
 
 /// A number type that files may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dtype {
+    /// One byte, 0 or 1; masks may be made of it, samples may not.
+    Bool,
     U8,
     I8,
     U16,
@@ -30,7 +38,7 @@ impl Dtype {
     /// Bytes of one number.
     pub(crate) fn size(self) -> usize {
         match self {
-            Dtype::U8 | Dtype::I8 => 1,
+            Dtype::Bool | Dtype::U8 | Dtype::I8 => 1,
             Dtype::U16 | Dtype::I16 => 2,
             Dtype::U32 | Dtype::I32 | Dtype::F32 => 4,
             Dtype::U64 | Dtype::I64 | Dtype::F64 => 8,
@@ -55,7 +63,7 @@ impl Dtype {
             };
         }
         match self {
-            Dtype::U8 => decoder!(u8),
+            Dtype::Bool | Dtype::U8 => decoder!(u8),
             Dtype::I8 => decoder!(i8),
             Dtype::U16 => decoder!(u16),
             Dtype::I16 => decoder!(i16),
@@ -153,57 +161,138 @@ impl Array {
         self.layout.dtype
     }
 
-    /// True if the numbers are not held in memory.
-    pub(crate) fn is_on_disk(&self) -> bool {
-        matches!(self.storage, Storage::File(..))
-    }
-
-    /// Reads the whole array into memory, for those who need it out of order.
-    pub(crate) fn load(&mut self) -> Result<()> {
-        let (count, _) = self.layout.sizes()?;
-        let bytes = self.bytes(0, count)?.into_owned();
-        self.storage = Storage::Memory(bytes, 0);
-        Ok(())
-    }
-
-    /// The bytes of `count` numbers from number `first` on, in the order of the file.
-    fn bytes(&self, first: usize, count: usize) -> Result<Cow<'_, [u8]>> {
+    /// A block of numbers: `lens[a]` of them along axis a, `strides[a]` apart, from number `first` on, the last axis
+    /// innermost.
+    ///
+    /// They are visited in the order of the file, whatever that of the axes. From a file on disk only the runs of bytes
+    /// that hold them are read, through a buffer of fixed size: an array larger than memory costs no memory in any
+    /// order. Plain reads and not a mapped file, which would raise SIGBUS if another program shortened it. The worst
+    /// order, every byte of a 32x32 colour image in a run of its own, takes 3.5 ms an image, the best 0.1 ms.
+    pub(crate) fn gather(&self, first: usize, lens: &[usize], strides: &[usize]) -> Result<Vec<f64>> {
+        let count = lens.iter().product();
+        let mut values = Vec::new();
+        let room = values.try_reserve_exact(count);
+        room.map_err(|_| anyhow!("{count} numbers at once are more than the memory holds; cut them into samples"))?;
+        values.resize(count, 0.0);
         let size = self.layout.dtype.size();
-        let (from, len) = (first * size, count * size);
-        match &self.storage {
-            Storage::Memory(bytes, offset) => {
-                let slice = bytes.get(offset + from..).and_then(|rest| rest.get(..len));
-                slice.map(Cow::Borrowed).context("the array is shorter than its header says")
+        let decode = self.layout.dtype.decoder(self.layout.big_endian);
+        let mut walk = Walk::new(first, lens, strides);
+        let run = walk.run(GAP / size);
+        let mut reader = Reader::new(&self.storage);
+        for _ in 0..count {
+            let bytes = reader.bytes(walk.offset * size, size, || (run - walk.within(run)) * size)?;
+            if let Some(value) = values.get_mut(walk.index) {
+                *value = decode(bytes);
             }
-            Storage::File(path, offset) => {
-                let mut file = File::open(path).context("cannot be opened any more")?;
-                file.seek(SeekFrom::Start(offset + from as u64))?;
-                let mut bytes = Vec::new();
-                file.take(len as u64).read_to_end(&mut bytes)?;
-                ensure!(bytes.len() == len, "the file has become shorter since it was opened");
-                Ok(Cow::Owned(bytes))
-            }
+            walk.step();
         }
-    }
-
-    /// The numbers `first + o` for every offset `o`, all of them below `span`.
-    pub(crate) fn gather(&self, first: usize, span: usize, offsets: impl Iterator<Item = usize>) -> Result<Vec<f64>> {
-        let bytes = self.bytes(first, span)?;
-        let (size, decode) = (self.layout.dtype.size(), self.layout.dtype.decoder(self.layout.big_endian));
-        Ok(offsets.map(|o| decode(bytes.get(o * size..(o + 1) * size).unwrap_or(&[]))).collect())
+        Ok(values)
     }
 
     /// All numbers with the last axis innermost.
     pub(crate) fn values(&self) -> Result<Vec<f64>> {
-        let (count, _) = self.layout.sizes()?;
-        let offset = |mut index: usize| {
-            let mut offset = 0;
-            for (len, stride) in self.shape().iter().zip(&self.strides).rev() {
-                offset += index % len * stride;
-                index /= len;
+        self.gather(0, self.shape(), &self.strides)
+    }
+}
+
+/// A way through a block of numbers in the order of the file.
+struct Walk {
+    /// Where it is: in the file, and in the result, whose last axis is innermost.
+    offset: usize,
+    index: usize,
+    /// The axes, innermost in the file first.
+    axes: Vec<Axis>,
+}
+
+struct Axis {
+    place: usize,
+    len: usize,
+    stride: usize,
+    result_stride: usize,
+}
+
+impl Walk {
+    fn new(first: usize, lens: &[usize], strides: &[usize]) -> Self {
+        let mut result_stride = 1;
+        let mut axes = Vec::new();
+        for (&len, &stride) in lens.iter().zip(strides).rev() {
+            axes.push(Axis { place: 0, len, stride, result_stride });
+            result_stride *= len;
+        }
+        axes.sort_by_key(|axis| axis.stride);
+        Walk { offset: first, index: 0, axes }
+    }
+
+    /// The length of the runs without gaps above `gap`, all in numbers.
+    fn run(&self, gap: usize) -> usize {
+        let mut run = 1;
+        for axis in self.axes.iter().filter(|axis| axis.len > 1) {
+            if axis.stride > run + gap {
+                break;
             }
-            offset
+            run += (axis.len - 1) * axis.stride;
+        }
+        run
+    }
+
+    /// The place within the current run of length `run`.
+    fn within(&self, run: usize) -> usize {
+        self.axes.iter().filter(|axis| axis.stride < run).map(|axis| axis.place * axis.stride).sum()
+    }
+
+    fn step(&mut self) {
+        for axis in &mut self.axes {
+            axis.place += 1;
+            self.offset += axis.stride;
+            self.index += axis.result_stride;
+            if axis.place < axis.len {
+                return;
+            }
+            self.offset -= axis.len * axis.stride;
+            self.index -= axis.len * axis.result_stride;
+            axis.place = 0;
+        }
+    }
+}
+
+/// The bytes of an array, a part of them at a time.
+struct Reader<'a> {
+    storage: &'a Storage,
+    file: Option<File>,
+    /// The bytes from `start` on.
+    part: Cow<'a, [u8]>,
+    start: usize,
+}
+
+impl<'a> Reader<'a> {
+    fn new(storage: &'a Storage) -> Self {
+        let part = match storage {
+            Storage::Memory(bytes, offset) => bytes.get(*offset..).unwrap_or_default(),
+            Storage::File(..) => &[],
         };
-        self.gather(0, count, (0..count).map(offset))
+        Reader { storage, file: None, part: Cow::Borrowed(part), start: 0 }
+    }
+
+    /// `len` bytes from byte `at` on. Of a file, the `rest` of the run is read ahead.
+    fn bytes(&mut self, at: usize, len: usize, rest: impl FnOnce() -> usize) -> Result<&[u8]> {
+        let held = |start: usize, part: &[u8]| at >= start && at + len <= start + part.len();
+        if let Storage::File(path, offset) = self.storage
+            && !held(self.start, &self.part)
+        {
+            let file = match &mut self.file {
+                Some(file) => file,
+                None => self.file.insert(File::open(path).context("cannot be opened any more")?),
+            };
+            file.seek(SeekFrom::Start(offset + at as u64))?;
+            let part = self.part.to_mut();
+            part.resize(rest().clamp(len, CHUNK), 0);
+            file.read_exact(part).map_err(|e| match e.kind() {
+                ErrorKind::UnexpectedEof => anyhow!("the file has become shorter since it was opened"),
+                _ => e.into(),
+            })?;
+            self.start = at;
+        }
+        let slice = at.checked_sub(self.start).and_then(|from| self.part.get(from..)?.get(..len));
+        slice.context("the array is shorter than its header says")
     }
 }

@@ -67,20 +67,40 @@ impl Axes {
             let fits = axes.0.len() == shape.len() || (convention == Convention::Matlab && axes.0.len() > shape.len());
             ensure!(
                 fits,
-                "an array of shape {shown} has {} axes, but --axes {axes} names {}",
+                "an array of shape {shown} has {} axes, but --axes {axes} names {}; {}",
                 shape.len(),
-                axes.0.len()
+                axes.0.len(),
+                fitting(convention, shape.len())
             );
             return Ok(axes.clone());
         }
-        match (Axes::assumed(convention, shape.len()), convention, shape.len()) {
-            (Some(axes), ..) => Ok(axes),
-            (None, Convention::Numpy, 4) => bail!("an array of shape {shown} needs --axes, e.g. NCHW; assumed NHW"),
-            (None, Convention::Numpy, 5) => bail!("an array of shape {shown} needs --axes, e.g. NCDHW; assumed NHW"),
-            (None, Convention::Matlab, 4) => bail!("an array of shape {shown} needs --axes, e.g. HWCN; assumed HWN"),
-            (None, Convention::Matlab, 5) => bail!("an array of shape {shown} needs --axes, e.g. HWDCN; assumed HWN"),
+        let (first, assumed) = match convention {
+            Convention::Numpy => ("NCHW", "NHW"),
+            Convention::Matlab => ("HWCN", "HWN"),
+        };
+        let fitting = fitting(convention, shape.len());
+        match (Axes::assumed(convention, shape.len()), shape.len()) {
+            (Some(axes), _) => Ok(axes),
+            (None, 4) => bail!(
+                "an array of shape {shown} needs --axes, e.g. {first}; assumed {assumed} has three axes; {fitting}"
+            ),
+            (None, 5) => bail!("an array of shape {shown} needs --axes; assumed {assumed} has three axes; {fitting}"),
             _ => bail!("an array of shape {shown} has more than the five axes N, C, D, H, W; reshape it"),
         }
+    }
+
+    /// Other readings of an array that was read as this, for messages.
+    pub(crate) fn others(&self) -> String {
+        let matlab = self.0.ends_with('N');
+        let examples = examples(if matlab { Convention::Matlab } else { Convention::Numpy }, self.0.len());
+        examples.iter().copied().filter(|axes| *axes != self.0).collect::<Vec<_>>().join(", ")
+    }
+
+    /// These axes for a mask with so many: one mask may stand for all channels, or for all samples, or for both.
+    pub(crate) fn of_mask(&self, rank: usize) -> Self {
+        let without = |letters: &str| Axes(self.0.chars().filter(|letter| !letters.contains(*letter)).collect());
+        let fitting = ["", "C", "N", "CN"].into_iter().map(without).find(|axes| axes.0.len() == rank);
+        fitting.unwrap_or_else(|| self.clone())
     }
 
     /// The place of `letter` among the array's axes.
@@ -95,6 +115,31 @@ impl Axes {
             (None, Some(_)) => 2,
             (None, None) => 1,
         }
+    }
+}
+
+/// What people mean by arrays of so many axes.
+fn examples(convention: Convention, rank: usize) -> &'static [&'static str] {
+    match (convention, rank) {
+        (_, 1) => &["W"],
+        (Convention::Numpy, 2) => &["HW", "NW", "CW"],
+        (Convention::Numpy, 3) => &["NHW", "CHW", "HWC", "DHW", "NCW"],
+        (Convention::Numpy, 4) => &["NCHW", "NHWC", "NDHW", "CDHW"],
+        (Convention::Numpy, 5) => &["NCDHW", "NDHWC"],
+        (Convention::Matlab, 2) => &["HW", "WN", "WC"],
+        (Convention::Matlab, 3) => &["HWN", "HWC", "HWD", "WCN"],
+        (Convention::Matlab, 4) => &["HWCN", "HWDN"],
+        (Convention::Matlab, 5) => &["HWDCN"],
+        _ => &[],
+    }
+}
+
+/// The same as part of a sentence.
+fn fitting(convention: Convention, rank: usize) -> String {
+    match examples(convention, rank) {
+        [] => "N, C, D, H, W are all there is".to_owned(),
+        [sole] => format!("--axes {sole} would fit"),
+        several => format!("any of --axes {} would fit", several.join(", ")),
     }
 }
 

@@ -1,24 +1,34 @@
-//! Folders: which files count, and in which order.
+//! Folders of images or of recordings: which files count, and in which order.
 
-use super::image;
-use anyhow::{Context, Result, ensure};
+use super::{audio, image};
+use anyhow::{Context, Result, bail};
 use std::cmp::Ordering;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-/// The images in `folder`, or also in all folders below it, in natural order: `2.png` comes before `10.png`.
+/// The images, or else the recordings, in `folder`, or also in all folders below it, in natural order: `2.png` comes before
+/// `10.png`.
 ///
 /// Hidden files and folders, and files of other kinds, are passed over.
-pub(crate) fn images(folder: &Path, recursive: bool) -> Result<Vec<PathBuf>> {
-    let mut found = files(folder, if recursive { usize::MAX } else { 1 })?;
-    found.retain(|path| image::is_image(path));
-    let endings = image::EXTENSIONS.join(", ");
-    if recursive {
-        ensure!(!found.is_empty(), "no images in this folder and those below it; expected files ending in {endings}");
+pub(crate) fn data(folder: &Path, recursive: bool) -> Result<Vec<PathBuf>> {
+    let found = files(folder, if recursive { usize::MAX } else { 1 })?;
+    let of = |kind: fn(&Path) -> bool| found.iter().filter(|path| kind(path)).cloned().collect::<Vec<_>>();
+    let (images, recordings) = (of(image::is_image), of(audio::is_audio));
+    match (images.first(), recordings.first()) {
+        (Some(image), Some(recording)) => bail!(
+            "both images and recordings, such as {} and {}; expected one kind: move the others to a folder of their own",
+            image.display(),
+            recording.display()
+        ),
+        (None, None) => bail!(
+            "no images in this folder{}, and no recordings; expected files ending in {}{}",
+            if recursive { " and those below it" } else { "" },
+            [image::EXTENSIONS, audio::EXTENSIONS].concat().join(", "),
+            if recursive { "" } else { "; --recursive searches the folders below it, too" }
+        ),
+        (Some(_), None) => Ok(images),
+        (None, Some(_)) => Ok(recordings),
     }
-    let deeper = "--recursive searches the folders below it, too";
-    ensure!(!found.is_empty(), "no images in this folder; expected files ending in {endings}; {deeper}");
-    Ok(found)
 }
 
 /// The files in `folder` and in folders below it, down to `depth` levels (1: none below), in natural order.

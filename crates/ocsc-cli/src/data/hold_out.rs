@@ -42,7 +42,7 @@ impl Source {
         }
         let mut held = HashMap::new();
         for (variable, is_test) in [("trnid", false), ("valid", false), ("tstid", true)] {
-            for number in mat::open(file, Some(variable))?.values()? {
+            for number in mat::open(file, Some(variable), false)?.values()? {
                 let image = by_number.get(&(number as u64)).filter(|_| number >= 1.0 && number.fract() == 0.0);
                 let absent = || format!("{variable} names image {number}, which is not in the data");
                 let image = *image.with_context(absent)?;

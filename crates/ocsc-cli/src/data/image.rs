@@ -4,6 +4,7 @@
 //! type, floats as they are), separates the channels (gray: 1, colour: 3), drops alpha, and turns the picture as the
 //! camera was held. [`super::pages`] reads TIFF. Preprocessing is the library's business.
 
+use super::mask;
 use super::pages::{self, Pages};
 use anyhow::{Context, Result, ensure};
 use image::metadata::Orientation;
@@ -22,16 +23,18 @@ pub(crate) const EXTENSIONS: &[&str] =
 
 /// True if the file's name ends like an image's.
 pub(crate) fn is_image(path: &Path) -> bool {
-    path.extension().is_some_and(|e| EXTENSIONS.iter().any(|known| e.eq_ignore_ascii_case(known)))
+    super::has_ending(path, EXTENSIONS)
 }
 
 /// Decodes the file by what it holds, whatever its name says.
-pub(crate) fn read<T: Real>(path: &Path) -> Result<Sample<T>> {
+///
+/// Of the formats, only float TIFF can hold NaN.
+pub(crate) fn read<T: Real>(path: &Path, nan_is_missing: bool) -> Result<Sample<T>> {
     ensure!(std::fs::metadata(path)?.len() > 0, "the file is empty; expected an image");
     if pages::is_tiff(path)? {
-        return Pages::open(path, false)?.get(0);
+        return Pages::open(path, false)?.get(0, nan_is_missing);
     }
-    decode(ImageReader::open(path)?.with_guessed_format()?, allowance(path)?)
+    decode(ImageReader::open(path)?.with_guessed_format()?, allowance(path)?, nan_is_missing)
 }
 
 /// Depth (1), height and width as they are seen, from the file's header.
@@ -67,7 +70,11 @@ pub(crate) fn allowance(path: &Path) -> Result<u64> {
 }
 
 /// Decodes an image whose pixels take no more than so many bytes, and turns it as the camera was.
-pub(crate) fn decode<T: Real>(mut reader: ImageReader<impl BufRead + Seek>, most: u64) -> Result<Sample<T>> {
+pub(crate) fn decode<T: Real>(
+    mut reader: ImageReader<impl BufRead + Seek>,
+    most: u64,
+    nan_is_missing: bool,
+) -> Result<Sample<T>> {
     let mut limits = Limits::default();
     limits.max_alloc = Some(most);
     reader.limits(limits);
@@ -78,7 +85,7 @@ pub(crate) fn decode<T: Real>(mut reader: ImageReader<impl BufRead + Seek>, most
     // A photograph is not lost with a note about it.
     let orientation = decoder.orientation().unwrap_or(Orientation::NoTransforms);
     let decoded = DynamicImage::from_decoder(decoder).context(failed)?;
-    oriented(sample(decoded)?, orientation)
+    oriented(sample(decoded, nan_is_missing)?, orientation)
 }
 
 /// Height and width after an orientation is applied.
@@ -109,17 +116,24 @@ pub(crate) fn oriented<T: Real>(sample: Sample<T>, orientation: Orientation) -> 
         Orientation::Rotate270 => (x, w - 1 - y),
     };
     let [height, width] = turned(orientation, h, w);
-    let mut data = Vec::with_capacity(sample.data().len());
-    for plane in sample.data().chunks_exact(h * w) {
-        for y in 0..height {
-            data.extend((0..width).map(|x| origin(y, x)).map(|(y, x)| plane[y * w + x]));
-        }
+    let places: Vec<usize> =
+        (0..height * width).map(|i| origin(i / width, i % width)).map(|(y, x)| y * w + x).collect();
+    let (shape, data, mask) = sample.into_parts();
+    let shape = Shape { height, width, ..shape };
+    let data = moved(&data, &places);
+    match mask {
+        Some(mask) => Ok(Sample::masked(shape, data, moved(&mask, &places))?),
+        None => Ok(Sample::new(shape, data)?),
     }
-    Ok(Sample::new(Shape { height, width, ..sample.shape() }, data)?)
+}
+
+/// Planes whose pixels come from these places.
+fn moved<V: Copy>(values: &[V], places: &[usize]) -> Vec<V> {
+    values.chunks_exact(places.len()).flat_map(|plane| places.iter().map(|place| plane[*place])).collect()
 }
 
 /// Separates the channels of a decoded image.
-fn sample<T: Real>(decoded: DynamicImage) -> Result<Sample<T>> {
+fn sample<T: Real>(decoded: DynamicImage, nan_is_missing: bool) -> Result<Sample<T>> {
     let (width, height) = (decoded.width() as usize, decoded.height() as usize);
     let byte = |v: u8| f64::from(v) / 255.0;
     let word = |v: u16| f64::from(v) / 65535.0;
@@ -136,19 +150,14 @@ fn sample<T: Real>(decoded: DynamicImage) -> Result<Sample<T>> {
         DynamicImage::ImageRgba32F(i) => (3, planes(&i, 4, 3, f64::from)),
         other => (3, planes(&other.into_rgb32f(), 3, 3, f64::from)),
     };
-    Ok(Sample::new(Shape { channels, depth: 1, height, width }, data)?)
+    mask::sample(Shape { channels, depth: 1, height, width }, data, nan_is_missing)
 }
 
 /// From (pixel, sample) to (channel, pixel), for the first `channels` of `per_pixel` samples.
-pub(crate) fn planes<P: Copy, T: Real>(
-    raw: &[P],
-    per_pixel: usize,
-    channels: usize,
-    value: impl Fn(P) -> f64,
-) -> Vec<T> {
+pub(crate) fn planes<P: Copy>(raw: &[P], per_pixel: usize, channels: usize, value: impl Fn(P) -> f64) -> Vec<f64> {
     let mut data = Vec::with_capacity(raw.len() / per_pixel * channels);
     for c in 0..channels {
-        data.extend(raw.chunks_exact(per_pixel).map(|pixel| T::of(value(pixel[c]))));
+        data.extend(raw.chunks_exact(per_pixel).map(|pixel| value(pixel[c])));
     }
     data
 }

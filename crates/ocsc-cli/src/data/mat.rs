@@ -27,13 +27,17 @@ const VARIABLE_HEADER: u64 = 1024;
 const MAX_RANK: usize = 32;
 
 /// Opens the variable called `pick`; without it the sole usable one, or the one called `b` as the paper's authors do.
-pub(crate) fn open(path: &Path, pick: Option<&str>) -> Result<Array> {
+/// Logical variables are for masks, and preferred there.
+pub(crate) fn open(path: &Path, pick: Option<&str>, is_mask: bool) -> Result<Array> {
     let mut file = File::open(path)?;
     let big_endian = check_header(&mut file)?;
     let variables = scan(&mut file, big_endian)?;
     let listing = || variables.iter().map(Variable::describe).collect::<Vec<_>>().join(", ");
     let shown = path.display();
-    let usable: Vec<&Variable> = variables.iter().filter(|v| v.kind.is_ok()).collect();
+    let is_logical = |v: &&Variable| v.kind == Ok(Dtype::Bool);
+    let prefer_logical = is_mask && variables.iter().any(|v| is_logical(&v));
+    let usable: Vec<&Variable> =
+        variables.iter().filter(|v| v.kind.is_ok() && is_logical(v) == prefer_logical).collect();
     let variable = match (pick, &usable[..]) {
         (Some(name), _) => {
             let found = variables.iter().find(|v| v.name == name);
@@ -189,12 +193,12 @@ fn variable(mut cursor: Cursor<'_>, len: u64, at: u64, packed: Option<u64>) -> R
         4 => Err("text".into()),
         5 => Err("sparse; use full(...)".into()),
         6..=15 if flags & 0x0800 != 0 => Err("complex; use real(...) or abs(...)".into()),
-        6..=15 if flags & 0x0200 != 0 => Err("logical; use double(...)".into()),
         6..=15 => {
             let tag = cursor.tag()?;
             variable.data = (cursor.at as u64, tag.len);
             ensure!(variable.data.0.saturating_add(tag.len) <= len, "its numbers reach past its end");
-            Ok(numeric(tag.kind).with_context(|| format!("numbers of the unknown type {}", tag.kind))?)
+            let dtype = numeric(tag.kind).with_context(|| format!("numbers of the unknown type {}", tag.kind))?;
+            Ok(if flags & 0x0200 != 0 && dtype == Dtype::U8 { Dtype::Bool } else { dtype })
         }
         _ => Err("an object".into()),
     };
@@ -222,6 +226,7 @@ impl Variable {
     /// `b (100, 100, 10)`, or `s (a struct)`.
     fn describe(&self) -> String {
         match &self.kind {
+            Ok(Dtype::Bool) => format!("{} (logical)", self.name),
             Ok(_) => format!("{} {}", self.name, show_shape(&self.shape)),
             Err(why) => format!("{} ({why})", self.name),
         }

@@ -1,44 +1,59 @@
 //! Data on disk: samples in, codes and reconstructions out.
 //!
-//! [`Source`] opens what the command line names (image files, folders of images, `.npy`, `.npz`, `.mat`), joins it into
-//! one numbered list, and hands the library one sample at a time. [`folder`], [`pattern`] and [`list`] find files. Each
-//! format has its file: [`mod@image`] and [`pages`] decode pictures; [`npy`], [`npz`] and [`mat`] turn a header that was
-//! checked against the file's length into an [`array::Array`]; [`axes`] says what its axes mean and [`stack`] cuts it
-//! into samples. [`select`] and [`hold_out`] choose among the samples; [`resize`] and [`crop`] change what is seen of
-//! each. [`codes`] and [`write`] are the way out. Nothing here prints; every message names the file, what was expected
-//! and what was found.
+//! [`Source`] opens what the command line names, joins it into one numbered list, and hands the library one sample at a
+//! time. [`folder`], [`pattern`] and [`list`] find files. Each format has its file: [`mod@image`] and [`pages`] decode
+//! pictures, [`cifar`] batches of them, [`audio`] recordings ([`wav`], [`flac`]); [`npy`], [`npz`] and [`mat`] turn a header
+//! that was checked against the file's length into an [`array::Array`]; [`axes`] says what its axes mean and [`stack`] cuts
+//! it into samples. [`select`] and [`hold_out`] choose among the samples; [`resize`] and [`crop`] change what is seen of each,
+//! and [`mask`] says which values were observed. [`raw`] reads frames from a pipe, which is no source: it has neither a length
+//! nor a second pass. [`codes`] and [`write`] are the way out. Nothing here prints; every message names the file, what was
+//! expected and what was found.
 //!
-//! What is held in memory: the paths of images, never their pixels; for arrays that lie in their file sample after
-//! sample (`.npy` and `numpy.savez` archives as (N, H, W), uncompressed `.mat` as (H, W, N)) nothing; other arrays as
-//! a whole, in the file's own type.
+//! What is held in memory: paths and headers, never samples; of files, only the one sample asked for is read. The
+//! exception are compressed arrays (`numpy.savez_compressed`, `.mat` of version 7), which are held whole, in the file's own
+//! type.
 
 pub(crate) mod array;
+pub(crate) mod audio;
 pub(crate) mod axes;
+mod cifar;
 pub(crate) mod codes;
+mod content;
 mod crop;
+mod flac;
 mod folder;
 mod hold_out;
 mod image;
 mod list;
+mod mask;
 mod mat;
 mod npy;
 mod npz;
 mod pages;
 mod pattern;
+pub(crate) mod raw;
+mod resample;
 mod resize;
 mod select;
 mod stack;
 mod stems;
 #[cfg(test)]
 mod tests;
+mod wav;
+mod window;
 pub(crate) mod write;
 
+pub(crate) use audio::Channel;
 pub(crate) use axes::Axes;
 pub(crate) use list::named_by as list_named_by;
+pub(crate) use mask::Masks;
 pub(crate) use resize::Resize;
+pub(crate) use window::Window;
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
+use array::Array;
 use axes::Convention;
+use content::Content;
 use crop::Crop;
 use ocsc::{Error, Real, Sample, Samples};
 use pages::Pages;
@@ -59,6 +74,18 @@ pub(crate) struct SourceOptions {
     pub(crate) crop: Option<Vec<usize>>,
     /// Says where the pieces for learning are cut.
     pub(crate) seed: u64,
+    /// Which channels of recordings.
+    pub(crate) channel: Channel,
+    /// Bring recordings to this rate, in Hz.
+    pub(crate) rate: Option<u32>,
+    /// Cut signals into windows.
+    pub(crate) window: Option<Window>,
+    /// Masks of the samples: an image, an array, or a folder of images.
+    pub(crate) mask: Option<PathBuf>,
+    /// Take NaN as unobserved.
+    pub(crate) nan_is_missing: bool,
+    /// The data are masks themselves: truth values are welcome.
+    pub(crate) is_mask: bool,
 }
 
 /// The samples of all data named in one call, in the order named, or those chosen among them.
@@ -71,9 +98,11 @@ pub(crate) struct Source {
     resize: Option<Resize>,
     crop: Option<Crop>,
     seed: u64,
+    masks: Option<Arc<Masks>>,
+    nan_is_missing: bool,
 }
 
-/// One image file, or one array, of one or more samples.
+/// One file, or one array of a file, with one or more samples.
 #[derive(Debug)]
 struct Part {
     /// The number of its first sample in the source.
@@ -83,13 +112,8 @@ struct Part {
     name: String,
     stem: String,
     content: Content,
-}
-
-#[derive(Debug)]
-enum Content {
-    Image(PathBuf),
-    Pages(Pages),
-    Array(Stack),
+    /// The number of the mask that has its name.
+    mask: Option<usize>,
 }
 
 impl Source {
@@ -97,21 +121,31 @@ impl Source {
     /// in a list.
     pub(crate) fn open(paths: &[PathBuf], options: &SourceOptions) -> Result<Self> {
         ensure!(!paths.is_empty(), "no data named; expected {}", expected());
-        let mut opening = Opening { parts: Vec::new(), len: 0, recursive: options.recursive };
+        let mut opening = Opening { parts: Vec::new(), len: 0, options };
         for path in paths {
-            let opened = opening.add_named(path, options.axes.as_ref());
-            opened.map_err(|e| anyhow!("{}: {e:#}", path.display()))?;
+            let is_pipe = path.as_os_str() == "-";
+            ensure!(!is_pipe, "-: standard input can only be read by `learn` and `code`, alone and with --raw");
+            opening.add_named(path).map_err(|e| anyhow!("{}: {e:#}", path.display()))?;
         }
         let Opening { mut parts, len, .. } = opening;
+        let masks = match &options.mask {
+            Some(path) => Some(Arc::new(Masks::open(path, options, &mut parts, len).context("--mask")?)),
+            None => None,
+        };
         let wish = |part: &Part| stems::Wish { stem: part.stem.clone(), count: part.len };
         let stems = stems::assign(&parts.iter().map(wish).collect::<Vec<_>>());
         for (part, stem) in parts.iter_mut().zip(stems) {
             part.stem = stem;
         }
         let (resize, seed) = (options.resize, options.seed);
-        let mut source = Source { parts: Arc::new(parts), chosen: None, len, resize, crop: None, seed };
+        let (parts, nan_is_missing) = (Arc::new(parts), options.nan_is_missing);
+        let mut source = Source { parts, chosen: None, len, resize, crop: None, seed, masks, nan_is_missing };
+        ensure!(
+            !(source.is_masked() && resize.is_some()),
+            "--resize would mix observed and unobserved values; resize the data and their masks beforehand"
+        );
         source.crop = options.crop.as_ref().map(|lengths| Crop::new(lengths, source.rank())).transpose()?;
-        if let Some(signals) = source.parts.iter().find(|part| resize.is_some() && part.rank() == 1) {
+        if let Some(signals) = source.parts.iter().find(|part| resize.is_some() && part.content.rank() == 1) {
             bail!("{}: --resize: expected images or volumes, found signals", signals.name);
         }
         Ok(source)
@@ -133,31 +167,51 @@ impl Source {
         name.unwrap_or_else(|| format!("sample-{index}"))
     }
 
-    /// Whether all samples come from image files (true) or from arrays (false); none if both occur.
+    /// Whether all samples are images (true) or signals and arrays (false); none if both occur.
     pub(crate) fn is_images(&self) -> Option<bool> {
-        let is_image = |part: &Part| matches!(part.content, Content::Image(_) | Content::Pages(_));
-        let first = self.find(0).is_some_and(|(part, _)| is_image(part));
-        self.used().all(|part| is_image(part) == first).then_some(first)
+        let first = self.find(0).is_some_and(|(part, _)| part.content.is_image());
+        self.used().all(|part| part.content.is_image() == first).then_some(first)
+    }
+
+    /// Whether parts of samples may be unobserved.
+    pub(crate) fn is_masked(&self) -> bool {
+        self.masks.is_some() || self.nan_is_missing
     }
 
     /// The most spatial axes that any sample has: 1 for signals, 2 for images, 3 for volumes.
     pub(crate) fn rank(&self) -> usize {
-        self.used().map(Part::rank).max().unwrap_or(2)
+        self.used().map(|part| part.content.rank()).max().unwrap_or(2)
     }
 
-    /// Depth, height and width of sample `index`; of an image only the header is read.
+    /// Depth, height and width of sample `index`, which its mask must have as well; of files only headers are read.
     pub(crate) fn size(&self, index: usize) -> Result<[usize; 3]> {
-        let (part, i) = self.find(index).with_context(|| self.beyond(index))?;
-        let size = part.size().and_then(|size| self.resize.map_or(Ok(size), |resize| resize.size(size)));
+        let (number, part, i) = self.place(index).with_context(|| self.beyond(index))?;
+        let size = part.content.size(i).and_then(|size| {
+            self.masks.as_ref().map_or(Ok(()), |masks| masks.check(number, part, size))?;
+            self.resize.map_or(Ok(size), |resize| resize.size(size))
+        });
         let size = size.map_err(|e| anyhow!("{}: {e:#}", part.name(i)))?;
         Ok(self.crop.map_or(size, |crop| crop.size(size)))
     }
 
+    /// How the axes of sample `index` were understood, if there was a choice, for messages about its size.
+    pub(crate) fn reading(&self, index: usize) -> Option<String> {
+        match &self.find(index)?.0.content {
+            Content::Array(stack) => Some(stack.reading()),
+            _ => None,
+        }
+    }
+
     /// The part that holds sample `index`, and its number there.
     fn find(&self, index: usize) -> Option<(&Part, usize)> {
+        self.place(index).map(|(_, part, i)| (part, i))
+    }
+
+    /// The number of sample `index` among all that were opened, the part that holds it, and its number there.
+    fn place(&self, index: usize) -> Option<(usize, &Part, usize)> {
         let number = self.number(index)?;
         let part = self.parts[..self.parts.partition_point(|p| p.first <= number)].last()?;
-        Some((part, number - part.first)).filter(|(part, i)| *i < part.len)
+        Some((number, part, number - part.first)).filter(|(_, part, i)| *i < part.len)
     }
 
     /// The number of sample `index` among all that were opened.
@@ -185,12 +239,11 @@ impl Source {
         index: usize,
         cut: impl Fn(&Crop, Sample<T>) -> Result<Sample<T>>,
     ) -> ocsc::Result<Sample<T>> {
-        let Some((part, i)) = self.find(index) else { return Err(Error::Source(self.beyond(index))) };
-        let sample = match &part.content {
-            Content::Image(path) => image::read(path),
-            Content::Pages(pages) => pages.get(i),
-            Content::Array(stack) => stack.get(i),
-        };
+        let Some((number, part, i)) = self.place(index) else { return Err(Error::Source(self.beyond(index))) };
+        let sample = part.content.get(i, self.nan_is_missing).and_then(|sample| match &self.masks {
+            Some(masks) => masks.apply(number, part, sample),
+            None => Ok(sample),
+        });
         let resized = sample.and_then(|sample| match &self.resize {
             Some(resize) => resize.apply(sample),
             None => Ok(sample),
@@ -212,109 +265,99 @@ impl Part {
     fn name(&self, i: usize) -> String {
         if self.len == 1 { self.name.clone() } else { format!("{}[{i}]", self.name) }
     }
-
-    /// How many spatial axes its samples have.
-    fn rank(&self) -> usize {
-        match &self.content {
-            Content::Image(_) => 2,
-            Content::Pages(pages) => pages.rank(),
-            Content::Array(stack) => stack.rank(),
-        }
-    }
-
-    /// Depth, height and width of its samples.
-    fn size(&self) -> Result<[usize; 3]> {
-        match &self.content {
-            Content::Image(path) => image::size(path),
-            Content::Pages(pages) => Ok(pages.size()),
-            Content::Array(stack) => Ok(stack.size()),
-        }
-    }
 }
 
 /// The parts of a source, while they are opened.
-struct Opening {
+struct Opening<'a> {
     parts: Vec<Part>,
     len: usize,
-    recursive: bool,
+    options: &'a SourceOptions,
 }
 
-impl Opening {
+impl Opening<'_> {
     /// Adds what a path, a pattern or a list stands for.
-    fn add_named(&mut self, path: &Path, axes: Option<&Axes>) -> Result<()> {
+    fn add_named(&mut self, path: &Path) -> Result<()> {
         if let Some(file) = list::named_by(path) {
             for line in list::read(&file)? {
                 let path = list::folder(&file).join(&line.text);
-                let added = self.add_matching(&path, axes);
+                let added = self.add_matching(&path);
                 added.map_err(|e| anyhow!("line {}: {}: {e:#}", line.number, path.display()))?;
             }
             return Ok(());
         }
-        self.add_matching(path, axes)
+        self.add_matching(path)
     }
 
-    fn add_matching(&mut self, path: &Path, axes: Option<&Axes>) -> Result<()> {
+    fn add_matching(&mut self, path: &Path) -> Result<()> {
         if !pattern::is_pattern(split_pick(path).0) {
-            return self.add(path, axes);
+            return self.add(path);
         }
         for file in pattern::matches(path)? {
-            self.add(&file, axes).map_err(|e| anyhow!("{}: {e:#}", file.display()))?;
+            self.add(&file).map_err(|e| anyhow!("{}: {e:#}", file.display()))?;
         }
         Ok(())
     }
 
-    fn add(&mut self, path: &Path, axes: Option<&Axes>) -> Result<()> {
+    fn add(&mut self, path: &Path) -> Result<()> {
+        let options = self.options;
         let (file, pick) = split_pick(path);
         let metadata = std::fs::metadata(file).with_context(|| format!("cannot be read (expected {})", expected()))?;
         if metadata.is_dir() {
-            for image in folder::images(file, self.recursive)? {
-                self.push_image(&image, axes).map_err(|e| anyhow!("{}: {e:#}", image.display()))?;
-            }
-            return Ok(());
+            return folder::data(file, self.options.recursive)?.iter().try_for_each(|file| {
+                self.add_file(file).with_context(|| file.file_name().unwrap_or_default().display().to_string())
+            });
         }
         let extension = file.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
-        let stem = stem_of(file);
+        let (name, stem) = (path.display().to_string(), stem_of(file));
         match extension.as_str() {
             "npy" => {
-                let stack = Stack::new(npy::open(file)?, axes, Convention::Numpy)?;
-                self.push(path.display().to_string(), stem, stack.len(), Content::Array(stack))
+                let stack = open_stack(npy::open(file)?, Convention::Numpy, options)?;
+                self.push(name, stem, Content::Array(stack))
             }
             "npz" => {
-                for (array, stack) in open_npz(file, pick, axes)? {
+                for (array, stack) in open_npz(file, pick, options)? {
                     let (name, stem) = match array {
                         Some(a) => (format!("{}:{a}", file.display()), format!("{stem}-{}", stems::clean(&a))),
-                        None => (path.display().to_string(), stem.clone()),
+                        None => (name.clone(), stem.clone()),
                     };
-                    self.push(name, stem, stack.len(), Content::Array(stack))?;
+                    self.push(name, stem, Content::Array(stack))?;
                 }
                 Ok(())
             }
             "mat" => {
-                let stack = Stack::new(mat::open(file, pick)?, axes, Convention::Matlab)?;
-                self.push(path.display().to_string(), stem, stack.len(), Content::Array(stack))
+                let array = mat::open(file, pick, options.is_mask)?;
+                self.push(name, stem, Content::Array(open_stack(array, Convention::Matlab, options)?))
             }
-            _ if image::is_image(file) => {
-                ensure!(metadata.len() > 0, "the file is empty; expected an image");
-                self.push_image(file, axes)
+            _ => self.add_file(file),
+        }
+    }
+
+    /// Adds a file of a kind that folders may hold, or a batch of images.
+    fn add_file(&mut self, file: &Path) -> Result<()> {
+        let options = self.options;
+        let content = match file.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase().as_str() {
+            _ if audio::is_audio(file) => {
+                let recording = audio::Recording::open(file, options.channel, options.rate, options.window);
+                recording.map_or_else(|e| Content::Damaged(false, format!("{e:#}")), Content::Recording)
             }
+            // Only TIFF has pages, and its name nearly always says so: other files are not opened before their turn.
+            "tif" | "tiff" if pages::is_tiff(file).unwrap_or(false) => {
+                let pages = Pages::open(file, options.axes.as_ref().is_some_and(|axes| axes.place('D').is_some()));
+                pages.map_or_else(|e| Content::Damaged(true, format!("{e:#}")), Content::Pages)
+            }
+            _ if image::is_image(file) => Content::Image(file.to_owned()),
+            "bin" => Content::Batch(cifar::Batch::open(file)?),
             "" => bail!("a file without an ending; expected {}", expected()),
             other => bail!("files ending in .{other} are unknown; expected {}", expected()),
-        }
+        };
+        let cut = options.window.is_some() && content.rank() > 1;
+        ensure!(!cut, "--window cuts signals, and these are images");
+        self.push(file.display().to_string(), stem_of(file), content)
     }
 
-    fn push_image(&mut self, path: &Path, axes: Option<&Axes>) -> Result<()> {
-        let (name, stem) = (path.display().to_string(), stem_of(path));
-        // Only TIFF has pages, and its name nearly always says so: other files are not opened before their turn.
-        let ending = path.extension().unwrap_or_default();
-        if (ending.eq_ignore_ascii_case("tif") || ending.eq_ignore_ascii_case("tiff")) && pages::is_tiff(path)? {
-            let pages = Pages::open(path, axes.is_some_and(|axes| axes.place('D').is_some()))?;
-            return self.push(name, stem, pages.len(), Content::Pages(pages));
-        }
-        self.push(name, stem, 1, Content::Image(path.to_owned()))
-    }
-
-    fn push(&mut self, name: String, stem: String, len: usize, content: Content) -> Result<()> {
-        self.parts.push(Part { first: self.len, len, name, stem, content });
+    fn push(&mut self, name: String, stem: String, content: Content) -> Result<()> {
+        let len = content.len();
+        self.parts.push(Part { first: self.len, len, name, stem, content, mask: None });
         self.len = self.len.checked_add(len).context("more samples than can be counted")?;
         Ok(())
     }
@@ -339,13 +382,29 @@ impl<T: Real> Samples<T> for Source {
     }
 }
 
+/// An array as samples, or as masks, whose axes may lack those of channels and samples.
+fn open_stack(array: Array, convention: Convention, options: &SourceOptions) -> Result<Stack> {
+    let rank = array.shape().len();
+    let axes = match &options.axes {
+        Some(axes) if options.is_mask => Some(axes.of_mask(rank)),
+        axes => axes.clone(),
+    };
+    let stack = Stack::new(array, axes.as_ref(), convention, options.window)?;
+    ensure!(
+        options.is_mask || !stack.is_boolean(),
+        "the array holds booleans (dtype `|b1`, or logical), as masks do; expected numbers: convert it with \
+         `.astype('float32')` or `double(...)`"
+    );
+    Ok(stack)
+}
+
 /// The arrays of an archive, each with its name unless it is the only one or was picked.
-fn open_npz(path: &Path, pick: Option<&str>, axes: Option<&Axes>) -> Result<Vec<(Option<String>, Stack)>> {
+fn open_npz(path: &Path, pick: Option<&str>, options: &SourceOptions) -> Result<Vec<(Option<String>, Stack)>> {
     let mut archive = npz::Npz::open(path)?;
     let names = archive.names();
     let shown = path.display();
     ensure!(!names.is_empty(), "the archive holds no arrays");
-    let mut open = |name: &str| Stack::new(archive.array(name)?, axes, Convention::Numpy);
+    let mut open = |name: &str| open_stack(archive.array(name)?, Convention::Numpy, options);
     if let Some(name) = pick {
         ensure!(names.iter().any(|n| n == name), "no array called `{name}`; the archive holds {}", names.join(", "));
         return Ok(vec![(None, open(name).with_context(|| format!("array `{name}`"))?)]);
@@ -379,11 +438,17 @@ fn split_pick(path: &Path) -> (&Path, Option<&str>) {
     split.unwrap_or((path, None))
 }
 
+/// True if the file's name ends in one of these, in capitals or not.
+fn has_ending(path: impl AsRef<Path>, endings: &[&str]) -> bool {
+    path.as_ref().extension().is_some_and(|e| endings.iter().any(|known| e.eq_ignore_ascii_case(known)))
+}
+
 fn stem_of(path: &Path) -> String {
     path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 /// Everything that can be opened, for messages.
 fn expected() -> String {
-    format!("a folder of images, or a file ending in npy, npz, mat, {}", image::EXTENSIONS.join(", "))
+    let endings = [&["npy", "npz", "mat"], image::EXTENSIONS, &["bin"], audio::EXTENSIONS].concat();
+    format!("a folder of images or recordings, or a file ending in {}", endings.join(", "))
 }

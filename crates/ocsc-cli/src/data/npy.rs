@@ -133,6 +133,7 @@ impl<'a> Dictionary<'a> {
             _ => (false, descr.trim_start_matches(['<', '|'])),
         };
         let dtype = match code {
+            "b1" => Dtype::Bool,
             "u1" => Dtype::U8,
             "i1" => Dtype::I8,
             "u2" => Dtype::U16,
@@ -145,7 +146,6 @@ impl<'a> Dictionary<'a> {
             "f8" => Dtype::F64,
             _ => {
                 let what = match code.chars().next() {
-                    Some('b') => "booleans",
                     Some('c') => "complex numbers",
                     Some('S' | 'U' | 'a') => "text",
                     Some('O') => "Python objects",

@@ -5,6 +5,7 @@
 //! found by where its directory lies, so that reading one decodes no other.
 
 use super::image::{allowance, decode, oriented, planes, turned};
+use super::mask;
 use anyhow::{Context, Result, bail, ensure};
 use image::metadata::Orientation;
 use image::{ImageFormat, ImageReader};
@@ -88,29 +89,30 @@ impl Pages {
     }
 
     /// Sample `index`: a page, or all of them.
-    pub(crate) fn get<T: Real>(&self, index: usize) -> Result<Sample<T>> {
+    pub(crate) fn get<T: Real>(&self, index: usize, nan_is_missing: bool) -> Result<Sample<T>> {
         if !self.volume {
-            return self.page(index);
+            return self.page(index, nan_is_missing);
         }
         let most = allowance(&self.path)?;
         let pixels = self.size().iter().fold(1u64, |product, n| product.saturating_mul(*n as u64));
         ensure!(pixels <= most, "claims {pixels} pixels in {} pages; the file is damaged", self.places.len());
-        let slices: Vec<Sample<T>> = (0..self.places.len()).map(|i| self.page(i)).collect::<Result<_>>()?;
+        let slices: Vec<Sample<T>> =
+            (0..self.places.len()).map(|i| self.page(i, nan_is_missing)).collect::<Result<_>>()?;
         let first = slices[0].shape();
         if let Some(i) = slices.iter().position(|slice| slice.shape() != first) {
             bail!("expected pages alike, found {first} on page 0 and {} on page {i}", slices[i].shape());
         }
         let shape = Shape { depth: slices.len(), ..first };
-        let mut data = Vec::with_capacity(shape.len());
-        for channel in 0..first.channels {
-            for slice in &slices {
-                data.extend_from_slice(&slice.data()[channel * first.pixels()..][..first.pixels()]);
-            }
+        let data = slices_joined(slices.iter().map(|slice| slice.data()), first);
+        if slices.iter().all(|slice| slice.mask().is_none()) {
+            return Ok(Sample::new(shape, data)?);
         }
-        Ok(Sample::new(shape, data)?)
+        let seen: Vec<Vec<bool>> =
+            slices.iter().map(|slice| slice.mask().map_or(vec![true; first.len()], <[bool]>::to_vec)).collect();
+        Ok(Sample::masked(shape, data, slices_joined(seen.iter().map(Vec::as_slice), first))?)
     }
 
-    fn page<T: Real>(&self, index: usize) -> Result<Sample<T>> {
+    fn page<T: Real>(&self, index: usize, nan_is_missing: bool) -> Result<Sample<T>> {
         let place = *self.places.get(index).with_context(|| format!("page {index} of {}", self.places.len()))?;
         let most = allowance(&self.path)?;
         let mut limits = tiff::decoder::Limits::default();
@@ -130,7 +132,7 @@ impl Pages {
         };
         if channels == 0 || !matches!(kind.bit_depth(), 8 | 16 | 32 | 64) {
             let page = BufReader::new(Page::open(&self.path, place)?);
-            return decode(ImageReader::with_format(page, ImageFormat::Tiff), most);
+            return decode(ImageReader::with_format(page, ImageFormat::Tiff), most, nan_is_missing);
         }
         let (width, height) = decoder.dimensions()?;
         let mut numbers = DecodingResult::U8(Vec::new());
@@ -152,21 +154,27 @@ impl Pages {
             DecodingResult::F64(v) => spread(&v, per_pixel, channels, count, |v| v),
         };
         let shape = Shape { channels, depth: 1, height: height as usize, width: width as usize };
-        oriented(Sample::new(shape, data)?, orientation(code))
+        oriented(mask::sample(shape, data, nan_is_missing)?, orientation(code))
     }
 }
 
+/// From slices (channel, height, width) of one shape to (channel, slice, height, width).
+fn slices_joined<'a, V: Copy + 'a>(slices: impl Iterator<Item = &'a [V]> + Clone, one: Shape) -> Vec<V> {
+    let channel = |c: usize| slices.clone().flat_map(move |slice| &slice[c * one.pixels()..][..one.pixels()]);
+    (0..one.channels).flat_map(channel).copied().collect()
+}
+
 /// The `count` values of the channels, each a plane: from so many samples per pixel, or, with none, from planes.
-fn spread<P: Copy, T: Real>(
+fn spread<P: Copy>(
     raw: &[P],
     per_pixel: Option<usize>,
     channels: usize,
     count: usize,
     value: impl Fn(P) -> f64,
-) -> Vec<T> {
+) -> Vec<f64> {
     match per_pixel {
         Some(per_pixel) => planes(raw, per_pixel, channels, value),
-        None => raw.iter().take(count).map(|v| T::of(value(*v))).collect(),
+        None => raw.iter().take(count).map(|v| value(*v)).collect(),
     }
 }
 

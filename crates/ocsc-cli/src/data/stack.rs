@@ -1,81 +1,102 @@
-//! An array cut into samples along its N axis.
+//! An array cut into samples along its N axis, and signals also into windows.
 //!
-//! Stands between [`super::array`], which knows bytes, and [`super::Source`], which knows samples. Where each sample
-//! is one run of bytes in a plain file (as (N, H, W) is in `.npy`, and (H, W, N) in uncompressed `.mat`), only the
-//! sample asked for is read; in other orders, and in compressed files, the array is held in memory in its own type.
+//! Stands between [`super::array`], which knows bytes, and [`super::Source`], which knows samples. Of an array that lies
+//! in a plain file only the sample asked for is read, in whatever order the axes are; a compressed array is held in
+//! memory in its own type. Fastest are samples that are one run of bytes, as (N, H, W) in `.npy` and (H, W, N) in `.mat`.
 
-use super::array::Array;
+use super::array::{Array, Dtype};
 use super::axes::{Axes, Convention, show_shape};
-use anyhow::{Result, ensure};
+use super::window::{Window, Windows};
+use anyhow::{Result, bail, ensure};
 use ocsc::{Real, Sample, Shape};
 
 /// A non-empty array with the meaning of its axes.
 #[derive(Debug)]
 pub(crate) struct Stack {
     array: Array,
-    /// The number of samples, and the distance in numbers between them.
-    len: usize,
+    axes: Axes,
+    /// The number of signals, images or volumes, and the distance in numbers between them.
+    wholes: usize,
     step: usize,
-    /// The shape of one sample, and the distance between neighbours along (channel, depth, height, width).
+    /// How the width of each is cut into samples.
+    windows: Windows,
+    /// The shape of each, and the distance between neighbours along (channel, depth, height, width).
     shape: Shape,
     strides: [usize; 4],
-    /// The length of the shortest run of numbers that holds one sample.
-    span: usize,
-    rank: usize,
 }
 
 impl Stack {
-    /// Fits `axes`, or those assumed, to the array.
-    pub(crate) fn new(mut array: Array, axes: Option<&Axes>, convention: Convention) -> Result<Self> {
+    /// Fits `axes`, or those assumed, to the array, and cuts signals into windows.
+    pub(crate) fn new(
+        array: Array,
+        axes: Option<&Axes>,
+        convention: Convention,
+        window: Option<Window>,
+    ) -> Result<Self> {
         let axes = Axes::choose(axes, convention, array.shape())?;
+        let shown = show_shape(array.shape());
         ensure!(
             array.shape().iter().all(|&len| len > 0),
-            "an array of shape {} is empty; expected at least one value on every axis",
-            show_shape(array.shape())
+            "an array of shape {shown} is empty; expected at least one value on every axis"
         );
         let axis = |letter| {
             let place = axes.place(letter).filter(|&a| a < array.shape().len());
             place.map_or((1, 0), |a| (array.shape()[a], array.strides()[a]))
         };
-        let (len, step) = axis('N');
+        let (wholes, step) = axis('N');
         let own = ['C', 'D', 'H', 'W'].map(axis);
         let [channels, depth, height, width] = own.map(|(len, _)| len);
-        let span = 1 + own.iter().map(|(len, stride)| (len - 1) * stride).sum::<usize>();
-        if array.is_on_disk() && len > 1 && step < span {
-            array.load()?;
-        }
+        let length = match window {
+            None => width,
+            Some(_) if axes.rank() > 1 => bail!(
+                "--window cuts signals, and this array of shape {shown} was read as {axes}, {}; \
+                 signals have no H and D, e.g. --axes W, NW or CW",
+                if axes.rank() == 2 { "images" } else { "volumes" }
+            ),
+            Some(Window::Values(length)) => length,
+            Some(Window::Seconds(_)) => {
+                bail!("--window in seconds, but an array has no sampling rate; expected values, e.g. --window 2048")
+            }
+        };
+        let windows = Windows::new(width, length);
+        ensure!(wholes.checked_mul(windows.count()).is_some(), "more windows than can be counted");
         let shape = Shape { channels, depth, height, width };
-        Ok(Stack { array, len, step, shape, strides: own.map(|(_, stride)| stride), span, rank: axes.rank() })
+        Ok(Stack { array, axes, wholes, step, windows, shape, strides: own.map(|(_, stride)| stride) })
+    }
+
+    /// Whether it holds truth values, which are no samples.
+    pub(crate) fn is_boolean(&self) -> bool {
+        self.array.dtype() == Dtype::Bool
     }
 
     /// The number of samples, at least 1.
     pub(crate) fn len(&self) -> usize {
-        self.len
+        self.wholes * self.windows.count()
     }
 
     /// How many spatial axes each sample has: 1 for signals, 2 for images, 3 for volumes.
     pub(crate) fn rank(&self) -> usize {
-        self.rank
+        self.axes.rank()
     }
 
-    /// Depth, height and width of every sample.
-    pub(crate) fn size(&self) -> [usize; 3] {
-        self.shape.spatial()
+    /// How the array was understood, for messages about samples of a wrong size.
+    pub(crate) fn reading(&self) -> String {
+        let (shape, axes) = (show_shape(self.array.shape()), &self.axes);
+        format!("an array of shape {shape}, read as {axes}; others that would fit: --axes {}", axes.others())
+    }
+
+    /// The shape of sample `index`.
+    pub(crate) fn shape(&self, index: usize) -> Shape {
+        Shape { width: self.windows.range(index % self.windows.count()).len(), ..self.shape }
     }
 
     /// Sample `index`, its values as they are in the file.
-    pub(crate) fn get<T: Real>(&self, index: usize) -> Result<Sample<T>> {
-        ensure!(index < self.len, "sample {index} of {}", self.len);
-        let Shape { channels, depth, height, width } = self.shape;
-        let [sc, sd, sh, sw] = self.strides;
-        let offset = |i: usize| {
-            let (w, h) = (i % width, i / width % height);
-            let (d, c) = (i / (width * height) % depth, i / (width * height * depth));
-            c * sc + d * sd + h * sh + w * sw
-        };
-        let count = channels * depth * height * width;
-        let values = self.array.gather(index * self.step, self.span, (0..count).map(offset))?;
-        let sample = Sample::new(self.shape, values.into_iter().map(T::of).collect())?;
-        Ok(sample)
+    pub(crate) fn get<T: Real>(&self, index: usize, nan_is_missing: bool) -> Result<Sample<T>> {
+        ensure!(index < self.len(), "sample {index} of {}", self.len());
+        let (whole, window) = (index / self.windows.count(), index % self.windows.count());
+        let shape = self.shape(index);
+        let first = whole * self.step + self.windows.range(window).start * self.strides[3];
+        let lens = [shape.channels, shape.depth, shape.height, shape.width];
+        super::mask::sample(shape, self.array.gather(first, &lens, &self.strides)?, nan_is_missing)
     }
 }

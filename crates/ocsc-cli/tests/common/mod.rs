@@ -136,6 +136,12 @@ impl Ran {
         self
     }
 
+    /// That it failed with this exit code and a message that says all of `parts`, though it had results.
+    #[track_caller]
+    pub(crate) fn failed(self, code: i32, parts: &[&str]) -> Self {
+        Ran { stdout: String::new(), ..self }.refused(code, parts)
+    }
+
     /// Stdout as one JSON value.
     #[track_caller]
     pub(crate) fn json(&self) -> Value {
@@ -225,6 +231,12 @@ pub(crate) fn model(path: &Path) -> Model {
         config: serde_json::from_str(&metadata["config"]).unwrap(),
         tensors: file.names().into_iter().map(str::to_owned).collect(),
     }
+}
+
+/// The shape of the tensor `dictionary`, with any number of axes.
+pub(crate) fn model_shape(path: &Path) -> Vec<usize> {
+    let bytes = std::fs::read(path).unwrap();
+    safetensors::SafeTensors::deserialize(&bytes).unwrap().tensor("dictionary").unwrap().shape().to_vec()
 }
 
 /// The bytes of the tensor `dictionary`: equal if and only if two dictionaries are, bit for bit.

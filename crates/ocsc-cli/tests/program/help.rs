@@ -49,6 +49,13 @@ fn help_shows_examples_and_every_option() {
         "test",
         "resume",
         "out",
+        "mask",
+        "nan-is-missing",
+        "window",
+        "channel",
+        "rate",
+        "raw",
+        "raw-format",
     ] {
         assert!(learn.contains(&format!("--{option}")), "{option}");
     }

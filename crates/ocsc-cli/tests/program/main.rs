@@ -13,9 +13,13 @@ mod help;
 mod interrupt;
 mod learn;
 mod log;
+mod masks;
 mod memory;
 mod refuse_data;
 mod refuse_models;
 mod refuse_usage;
 mod select;
+mod signals;
 mod skip;
+#[cfg(unix)]
+mod stream;

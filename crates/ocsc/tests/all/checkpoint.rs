@@ -218,33 +218,113 @@ fn a_checkpoint_with_a_made_up_sample_shape_is_refused() {
     }
 }
 
-proptest! {
-    #![proptest_config(cases(512))]
+#[test]
+fn hostile_headers_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("hostile.safetensors");
+    let write = |header: &[u8], data: &[u8]| {
+        std::fs::write(&path, [&(header.len() as u64).to_le_bytes(), header, data].concat()).unwrap();
+    };
+    let refused = |what: &str| {
+        let message = load::<f32>(&path).expect_err(what).to_string();
+        assert!(message.contains("hostile.safetensors"), "{what}: {message}");
+    };
+    let good = r#""__metadata__":{"format":"ocsc/1","config":"{}"}"#;
+    let tensor = |shape: &str, end: &str| {
+        format!(r#"{{{good},"dictionary":{{"dtype":"F32","shape":{shape},"data_offsets":[0,{end}]}}}}"#)
+    };
+    write(tensor("[2,1,2]", "16").as_bytes(), &[0; 16]);
+    assert!(load::<f32>(&path).is_ok(), "the form that is varied below");
+    for shape in [
+        "[9007199254740993,1,2]",
+        "[18446744073709551615,2,2]",
+        "[2,1,-2]",
+        "[2,1,2.5]",
+        "[2,1,1e30]",
+        "7",
+        "null",
+        "[]",
+    ] {
+        write(tensor(shape, "16").as_bytes(), &[0; 16]);
+        refused(shape);
+    }
+    for end in ["15", "17", "-1", "18446744073709551615", "0", "null"] {
+        write(tensor("[2,1,2]", end).as_bytes(), &[0; 16]);
+        refused(end);
+    }
+    write(b"{\"__metadata__\":{\"format\":\"ocsc/1\xff\xfe\"}}", &[]);
+    refused("a header that is no UTF-8");
+    write("[".repeat(100_000).as_bytes(), &[]);
+    refused("a deep header");
+    for format in ["ocsc/0", "ocsc/2", "ocsc/1.0", "OCSC/1", "", "ocsc/99999999999999999999"] {
+        write(tensor("[2,1,2]", "16").replace("ocsc/1", format).as_bytes(), &[0; 16]);
+        refused(format);
+    }
+    for (key, value) in [
+        ("config", r#"{\"n_filters\": 18446744073709551616}"#),
+        ("config", r#"{\"filter_shape\": \"large\"}"#),
+        ("config", r#"{\"preprocess\": [\"taper\", \"gray\"]}"#),
+        ("config", r#"{\"method\": \"magic\"}"#),
+        ("progress", r#"{\"pass\": -1}"#),
+        ("progress", "[]"),
+        (
+            "progress",
+            r#"{\"pass\":0,\"visited\":0,\"of\":0,\"step\":1e99,\"samples\":0,\"seconds\":0,\"cpu_seconds\":0}"#,
+        ),
+        ("numbers", r#"{\"lag\": \"one\"}"#),
+    ] {
+        let metadata = format!(r#""__metadata__":{{"format":"ocsc/1","{key}":"{value}"}}"#);
+        write(tensor("[2,1,2]", "16").replace(good, &metadata).as_bytes(), &[0; 16]);
+        refused(value);
+    }
+}
 
-    /// Most flips in the header are errors, flips in the numbers may pass; none may panic.
-    #[test]
-    fn flipped_bytes_never_panic(
-        flips in prop::collection::vec((0.0..1.0_f64, any::<bool>(), any::<u8>()), 1..4), double in any::<bool>(),
-    ) {
-        use std::sync::OnceLock;
-        static FILES: OnceLock<[Vec<u8>; 2]> = OnceLock::new();
-        let [single_bytes, double_bytes] = FILES.get_or_init(|| {
-            let folder = tempfile::tempdir().unwrap();
-            let path = folder.path().join("checkpoint.safetensors");
-            checkpoint::<f32>(&path);
-            let single = std::fs::read(&path).unwrap();
-            checkpoint::<f64>(&path);
-            [single, std::fs::read(&path).unwrap()]
+/// Runs a property for so many cases, and again for as long as `OCSC_FUZZ_SECONDS` says.
+fn fuzz<S: Strategy>(n: u32, strategy: S, test: impl Fn(S::Value)) {
+    let seconds = std::env::var("OCSC_FUZZ_SECONDS").ok().and_then(|s| s.parse().ok()).unwrap_or(0.0);
+    let start = std::time::Instant::now();
+    loop {
+        let ran = proptest::test_runner::TestRunner::new(cases(n)).run(&strategy, |value| {
+            test(value);
+            Ok(())
         });
-        let mut bytes = if double { double_bytes.clone() } else { single_bytes.clone() };
-        let header = 8 + u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
-        for (place, in_header, value) in flips {
-            let len = if in_header { header } else { bytes.len() };
-            bytes[(place * len as f64) as usize] = value;
+        ran.unwrap_or_else(|failure| panic!("{failure}"));
+        if start.elapsed().as_secs_f64() >= seconds {
+            return;
         }
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("flipped.safetensors");
+    }
+}
+
+/// Most damages to the header are errors, those to the numbers may pass; none may panic. Digits and bits are changed as well
+/// as whole bytes, so that headers stay readable and lie.
+#[test]
+fn damaged_bytes_never_panic() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("checkpoint.safetensors");
+    checkpoint::<f32>(&path);
+    let single = std::fs::read(&path).unwrap();
+    checkpoint::<f64>(&path);
+    let double = std::fs::read(&path).unwrap();
+    let edits = prop::collection::vec((0.0..1.0_f64, any::<bool>(), 0..4_u8, any::<u8>()), 1..5);
+    fuzz(512, (edits, any::<bool>()), |(edits, is_double)| {
+        let mut bytes = if is_double { double.clone() } else { single.clone() };
+        let header = 8 + u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
+        for (place, in_header, kind, value) in edits {
+            let len = if in_header { header.min(bytes.len()) } else { bytes.len() };
+            let at = (place * len as f64) as usize;
+            match kind {
+                0 => bytes[at] = value,
+                1 => bytes[at] ^= 1 << (value % 8),
+                2 => {
+                    if let Some(digit) = bytes[at..].iter_mut().find(|b| b.is_ascii_digit()) {
+                        *digit = b'0' + value % 10;
+                    }
+                }
+                _ => bytes.truncate(at.max(1)),
+            }
+        }
+        let path = folder.path().join("damaged.safetensors");
         std::fs::write(&path, bytes).unwrap();
         try_everything(&path);
-    }
+    });
 }

@@ -100,7 +100,12 @@ fn axes_are_assumed_or_asked_for() {
     assert_eq!((depth.len(), depth.rank(), depth.name(0).ends_with("train.npy")), (1, 3, true));
     let message = refusal(&array(&[10, 3, 4, 5]), "");
     assert_contains(&message, &["train.npy: an array of shape (10, 3, 4, 5) needs --axes, e.g. NCHW; assumed NHW"]);
-    assert_contains(&refusal(&array(&[2, 3]), "NHW"), &["(2, 3)", "2 axes", "--axes NHW names 3"]);
+    assert_contains(&message, &["NHWC, NDHW, CDHW would fit"]);
+    let given = ["(2, 3)", "2 axes", "--axes NHW names 3", "--axes HW, NW, CW would fit"];
+    assert_contains(&refusal(&array(&[2, 3]), "NHW"), &given);
+    assert_contains(&refusal(&array(&[2; 5]), ""), &["(2, 2, 2, 2, 2)", "needs --axes", "NCDHW"]);
+    let reading = open(&array(&[2, 3, 4]), "").unwrap().reading(0).unwrap();
+    assert_contains(&reading, &["(2, 3, 4)", "read as NHW", "CHW, HWC, DHW, NCW"]);
     assert_contains(&refusal(&array(&[2; 6]), ""), &["five axes"]);
     assert_contains(&refusal(&array(&[]), ""), &["a single number"]);
     assert_contains(&refusal(&array(&[3, 0, 4]), ""), &["(3, 0, 4)", "empty"]);
@@ -118,7 +123,8 @@ fn refused_types_are_named() {
     for (descr, what) in
         [("<c16", "complex"), ("|b1", "booleans"), ("<U3", "text"), ("|O", "objects"), ("<f2", "another size")]
     {
-        let path = write(folder.path(), "a.npy", &npy::encode(descr, &[1, 1], &[0; 16]));
+        let shape = [1, if descr == "|b1" { 16 } else { 1 }];
+        let path = write(folder.path(), "a.npy", &npy::encode(descr, &shape, &[0; 16]));
         assert_contains(&refusal(&path, ""), &["a.npy", what, descr, "astype"]);
     }
     let records = npy::encode("x", &[1], &[0; 16]);

@@ -102,7 +102,7 @@ fn a_variable_is_chosen_or_asked_for() {
     assert_eq!(value(&mat(&[numbers("a", 1), numbers("b", 2)])), 2.0);
     let several = mat(&[numbers("a", 1), numbers("long_name", 3), text.clone(), logical.clone()]);
     let message = refusal(&several, "");
-    let listed = ["several", "a (1, 1)", "long_name (1, 1)", "note (text)", "mask (logical", "v.mat:NAME"];
+    let listed = ["several", "a (1, 1)", "long_name (1, 1)", "note (text)", "mask (logical)", "v.mat:NAME"];
     assert_contains(&message, &listed);
     assert_eq!(value(&folder.path().join("v.mat:long_name")), 3.0);
     assert_contains(&refusal(&folder.path().join("v.mat:nope"), ""), &["no variable called `nope`", "long_name"]);

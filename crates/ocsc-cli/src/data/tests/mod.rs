@@ -1,13 +1,20 @@
 //! Round trips, hostile files, and the shared data where they are present.
 
+mod arrays;
+mod audio;
+mod cifar;
 mod codes;
 mod find;
+mod flac;
 mod formats;
 mod hold_out;
 mod hostile;
 mod images;
+mod masks;
 mod mat;
 mod pages;
+mod raw;
+mod resample;
 mod resize;
 mod select;
 mod shared;

@@ -37,7 +37,10 @@ fn refusals_say_what_to_do() {
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), "notes.txt", b"words");
     assert_contains(&refusal(folder.path(), ""), &["no images", "png, jpg, jpeg, tif"]);
-    assert_contains(&refusal(&folder.path().join("notes.txt"), ""), &["notes.txt", ".txt", "npy, npz, mat, png"]);
+    assert_contains(
+        &refusal(&folder.path().join("notes.txt"), ""),
+        &["notes.txt", ".txt", "npy, npz, mat, png", "wav"],
+    );
     assert_contains(&refusal(&folder.path().join("gone.npy"), ""), &["gone.npy", "cannot be read", "No such file"]);
     assert_contains(&refusal(&folder.path().join("gone.mat:b"), ""), &["gone.mat:b", "cannot be read"]);
     assert!(Source::open(&[], &options("")).is_err());

@@ -1,0 +1,146 @@
+//! Recordings: WAV and FLAC files as signals of one or more channels, cut into windows.
+//!
+//! [`super::wav`] and [`super::flac`] read frames from the middle of a file; this file chooses channels, brings them to the
+//! rate asked for ([`super::resample`]) and cuts windows ([`super::window`]). Only the window asked for is read, never the
+//! recording, however long.
+
+use super::resample::Resampler;
+use super::window::{Window, Windows};
+use super::{flac, has_ending, mask, wav};
+use anyhow::{Context, Result, bail, ensure};
+use ocsc::{Real, Sample, Shape};
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+/// The endings by which folders are searched.
+pub(crate) const EXTENSIONS: &[&str] = &["wav", "wave", "flac"];
+/// Recordings are cut into windows of this length unless the call says otherwise.
+pub(crate) const DEFAULT_WINDOW: Window = Window::Seconds(5.0);
+
+/// True if the file's name ends like a recording's.
+pub(crate) fn is_audio(path: &Path) -> bool {
+    has_ending(path, EXTENSIONS)
+}
+
+/// Which channels of a recording become a sample.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Channel {
+    /// One channel, the mean of all.
+    #[default]
+    Mean,
+    /// One of them, counted from 1.
+    One(usize),
+    /// All, as channels of the sample.
+    All,
+}
+
+impl fmt::Display for Channel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Channel::Mean => f.write_str("mean"),
+            Channel::One(number) => write!(f, "{number}"),
+            Channel::All => f.write_str("all"),
+        }
+    }
+}
+
+impl FromStr for Channel {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        match (text, text.parse()) {
+            ("mean", _) => Ok(Channel::Mean),
+            ("all", _) => Ok(Channel::All),
+            (_, Ok(number)) if number > 0 => Ok(Channel::One(number)),
+            _ => bail!("expected mean, all, or the number of a channel from 1 up"),
+        }
+    }
+}
+
+/// What a recording's header says.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Facts {
+    pub(crate) channels: usize,
+    /// Frames per second.
+    pub(crate) rate: u32,
+    /// Values per channel.
+    pub(crate) frames: u64,
+}
+
+/// A recording, of which windows are read when asked for.
+#[derive(Debug)]
+pub(crate) struct Recording {
+    path: PathBuf,
+    is_flac: bool,
+    facts: Facts,
+    channel: Channel,
+    /// To another rate, if one was asked for.
+    resampler: Option<Resampler>,
+    windows: Windows,
+}
+
+impl Recording {
+    /// Reads the header.
+    pub(crate) fn open(path: &Path, channel: Channel, rate: Option<u32>, window: Option<Window>) -> Result<Self> {
+        let is_flac = has_ending(path, &["flac"]);
+        let facts = if is_flac { flac::open(path)? } else { wav::open(path)? };
+        ensure!(facts.frames > 0, "the recording is empty; expected at least one value");
+        ensure!(
+            facts.rate > 0 && facts.channels > 0,
+            "a recording of {} channels at {} Hz; the file is damaged",
+            facts.channels,
+            facts.rate
+        );
+        if let Channel::One(number) = channel {
+            ensure!(number <= facts.channels, "--channel {number}, but the recording has {} channels", facts.channels);
+        }
+        let resampler = rate.filter(|&rate| rate != facts.rate).map(|rate| Resampler::new(facts.rate, rate));
+        let frames = resampler.as_ref().map_or(facts.frames, |resampler| resampler.output_len(facts.frames));
+        let length = match window.unwrap_or(DEFAULT_WINDOW) {
+            Window::Values(length) => length,
+            Window::Seconds(seconds) => (seconds * f64::from(rate.unwrap_or(facts.rate))).round() as usize,
+        };
+        let windows = Windows::new(usize::try_from(frames)?, length);
+        Ok(Recording { path: path.to_owned(), is_flac, facts, channel, resampler, windows })
+    }
+
+    /// The number of windows, at least 1.
+    pub(crate) fn len(&self) -> usize {
+        self.windows.count()
+    }
+
+    /// The shape of window `index`.
+    pub(crate) fn shape(&self, index: usize) -> Shape {
+        let channels = if self.channel == Channel::All { self.facts.channels } else { 1 };
+        Shape { channels, depth: 1, height: 1, width: self.windows.range(index).len() }
+    }
+
+    /// Window `index`, with values in [-1, 1].
+    pub(crate) fn get<T: Real>(&self, index: usize, nan_is_missing: bool) -> Result<Sample<T>> {
+        let range = self.windows.range(index);
+        let wanted = match &self.resampler {
+            Some(resampler) => resampler.needs(&range, self.facts.frames),
+            None => range.start as u64..range.end as u64,
+        };
+        let frames = usize::try_from(wanted.end - wanted.start)?;
+        let interleaved = match self.is_flac {
+            true => flac::read(&self.path, &self.facts, wanted.start, frames)?,
+            false => wav::read(&self.path, wanted.start, frames)?,
+        };
+        let n = self.facts.channels;
+        let whole = interleaved.len() == frames.checked_mul(n).context("more values than can be counted")?;
+        ensure!(whole, "the samples end early; the file has changed, or is damaged");
+        let plane = |c: usize| interleaved.iter().copied().skip(c).step_by(n).collect::<Vec<f64>>();
+        let planes = match self.channel {
+            Channel::Mean => vec![interleaved.chunks_exact(n).map(|v| v.iter().sum::<f64>() / n as f64).collect()],
+            Channel::One(number) => vec![plane(number - 1)],
+            Channel::All => (0..n).map(plane).collect(),
+        };
+        let resampled = |plane: Vec<f64>| match &self.resampler {
+            Some(resampler) => resampler.resample(&plane, wanted.start, range.clone()),
+            None => plane,
+        };
+        mask::sample(self.shape(index), planes.into_iter().flat_map(resampled).collect(), nan_is_missing)
+    }
+}

@@ -1,0 +1,45 @@
+//! WAV recordings: whole numbers of 8 to 32 bits, and 32-bit floats.
+//!
+//! The crate `hound` decodes. It believes the header, so what that claims is held against the file's length here.
+
+use super::audio::Facts;
+use anyhow::{Context, Result, ensure};
+use hound::{SampleFormat, WavReader};
+use std::io::Seek;
+use std::path::Path;
+
+/// Reads the header.
+pub(crate) fn open(path: &Path) -> Result<Facts> {
+    let available = std::fs::metadata(path)?.len();
+    ensure!(available > 0, "the file is empty; expected a WAV recording");
+    let reader = WavReader::open(path).context("not a WAV recording that can be read")?;
+    let (spec, frames) = (reader.spec(), reader.duration());
+    let claimed = u64::from(reader.len()) * u64::from(spec.bits_per_sample.div_ceil(8));
+    let data = available.saturating_sub(reader.into_inner().stream_position()?);
+    ensure!(
+        claimed <= data,
+        "the header claims {claimed} bytes of samples, {data} are there: the file is truncated, or was written to a \
+         pipe, where its length is unknown; convert it again, file to file"
+    );
+    Ok(Facts { channels: spec.channels.into(), rate: spec.sample_rate, frames: frames.into() })
+}
+
+/// `frames` frames from `from` on, channels interleaved, full scale at -1 and 1.
+pub(crate) fn read(path: &Path, from: u64, frames: usize) -> Result<Vec<f64>> {
+    let mut reader = WavReader::open(path)?;
+    let spec = reader.spec();
+    reader.seek(u32::try_from(from)?)?;
+    let numbers = frames.saturating_mul(spec.channels.into());
+    let damaged = "the samples end early; the file is damaged";
+    match spec.sample_format {
+        SampleFormat::Float => {
+            let samples = reader.samples::<f32>().take(numbers);
+            samples.map(|v| v.map(f64::from).context(damaged)).collect()
+        }
+        SampleFormat::Int => {
+            let full = 2f64.powi(i32::from(spec.bits_per_sample) - 1);
+            let samples = reader.samples::<i32>().take(numbers);
+            samples.map(|v| v.map(|v| f64::from(v) / full).context(damaged)).collect()
+        }
+    }
+}
