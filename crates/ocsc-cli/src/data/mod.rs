@@ -5,7 +5,7 @@
 //! format has its file: [`mod@image`] and [`pages`] decode pictures; [`npy`], [`npz`] and [`mat`] turn a header that was
 //! checked against the file's length into an [`array::Array`]; [`axes`] says what its axes mean and [`stack`] cuts it
 //! into samples. [`select`] and [`hold_out`] choose among the samples; [`resize`] and [`crop`] change what is seen of
-//! each. [`codes`] and [`write`] are the way out. Nothing here prints; every message names the file, what was expected
+//! each. [`codes`] and [`mod@write`] are the way out. Nothing here prints; every message names the file, what was expected
 //! and what was found.
 //!
 //! What is held in memory: the paths of images, never their pixels; for arrays that lie in their file sample after
