@@ -6,7 +6,7 @@
 //! that was checked against the file's length into an [`array::Array`]; [`axes`] says what its axes mean and [`stack`] cuts
 //! it into samples. [`select`] and [`hold_out`] choose among the samples; [`resize`] and [`crop`] change what is seen of each,
 //! and [`mask`] says which values were observed. [`raw`] reads frames from a pipe, which is no source: it has neither a length
-//! nor a second pass. [`codes`] and [`write`] are the way out. Nothing here prints; every message names the file, what was
+//! nor a second pass. [`codes`] and [`mod@write`] are the way out. Nothing here prints; every message names the file, what was
 //! expected and what was found.
 //!
 //! What is held in memory: paths and headers, never samples; of files, only the one sample asked for is read. The
