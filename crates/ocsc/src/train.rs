@@ -198,6 +198,18 @@ pub fn evaluate<T: Real>(
     samples: &dyn Samples<T>,
     tol: f64,
 ) -> Result<Evaluation> {
+    evaluate_each(config, dictionary, samples, tol, |_, _| Ok(()))
+}
+
+/// [`evaluate`], which also hands over every sample's index and reconstruction, in order: for measures of the caller's
+/// own, such as the PSNR after [`crate::preprocess::Undo`].
+pub fn evaluate_each<T: Real>(
+    config: &Config,
+    dictionary: &Dictionary<T>,
+    samples: &dyn Samples<T>,
+    tol: f64,
+    mut each: impl FnMut(usize, Sample<T>) -> Result<()>,
+) -> Result<Evaluation> {
     if samples.is_empty() {
         return Err(Error::invalid("test set", "at least one sample", "none"));
     }
@@ -222,7 +234,7 @@ pub fn evaluate<T: Real>(
         seconds: 0.0,
     };
     let n = samples.len() as f64;
-    code_each(coder.as_mut(), dictionary, samples, |_, sample, coded, seconds| {
+    code_each(coder.as_mut(), dictionary, samples, |i, sample, coded, seconds| {
         sum.seconds += seconds;
         sum.objective += coded.total() / n;
         sum.data_term += coded.objective.data_term / n;
@@ -230,8 +242,9 @@ pub fn evaluate<T: Real>(
         sum.gap = sum.gap.max(coded.relative_gap());
         sum.nonzeros += coded.code.nonzeros() as f64 / n;
         let peak = if peak > 0.0 { peak } else { 1.0 };
-        sum.psnr += psnr(sample, &coded.code.reconstruct(dictionary, config.boundary)?, peak)? / n;
-        Ok(())
+        let reconstruction = coded.code.reconstruct(dictionary, config.boundary)?;
+        sum.psnr += psnr(sample, &reconstruction, peak)? / n;
+        each(i, reconstruction)
     })?;
     Ok(sum)
 }
