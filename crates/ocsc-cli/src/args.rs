@@ -46,7 +46,9 @@ pub(crate) enum Command {
     )]
     Code(Code),
     /// Turn codes back into images
-    #[command(after_help = "Example:\n  ocsc reconstruct model.safetensors codes/ --out images/")]
+    #[command(
+        after_help = "Examples:\n  ocsc reconstruct model.safetensors codes/ --out images/\n  ocsc reconstruct model.safetensors codes/ --out images/ --original photos/\n\nCodes describe samples after preprocessing. What it took out (mean, smooth part, contrast) is not in them, so it is\ntaken from the originals, which are found by the names of the codes: name the data as for `ocsc code`."
+    )]
     Reconstruct(Reconstruct),
     /// Objective, duality gap, PSNR and non-zeros on a set of samples
     #[command(
@@ -194,7 +196,9 @@ pub(crate) struct ModelArgs {
     /// Leave filters that no code uses as they are, instead of trying the worst-explained patches (method ocsc)
     #[arg(long)]
     pub(crate) no_reseed: bool,
-    /// auto (gray,lcn,taper for image files, none for arrays), none, or steps of gray,lcn,taper
+    /// auto (gray,lcn,taper for image files, none for arrays), none, or steps such as lowpass=5,scale, each at most once:
+    /// gray (first), mean, scale (by the standard deviation) or scale=NUMBER, lowpass=LAMBDA (minus the smooth part),
+    /// whiten=ORDER (signals), lcn (local contrast), taper (last)
     #[arg(long, default_value = "auto")]
     pub(crate) preprocess: String,
     #[command(flatten)]
@@ -338,9 +342,18 @@ pub(crate) struct Reconstruct {
     /// Folder for the images; made if absent
     #[arg(long, value_name = "DIR")]
     pub(crate) out: PathBuf,
-    /// What to write: exact arrays, pictures stretched to their range, or both
+    /// What to write: exact arrays, pictures stretched to their range (with --original, to that of the original), or both
     #[arg(long, value_enum, default_value = "both")]
     pub(crate) format: Format,
+    /// The data that were coded: reconstructions then come back as before preprocessing
+    #[arg(long, num_args = 1.., value_name = "DATA")]
+    pub(crate) original: Vec<PathBuf>,
+    /// What the axes of the original arrays mean, as for `ocsc code`
+    #[arg(long, requires = "original")]
+    pub(crate) axes: Option<Axes>,
+    /// The preprocessing that was given to `ocsc code` [default: the model's]
+    #[arg(long, requires = "original")]
+    pub(crate) preprocess: Option<Preprocess>,
 }
 
 #[derive(ClapArgs)]

@@ -2,8 +2,9 @@
 
 use crate::args::{Code, Format, Reconstruct};
 use crate::console::{self, Console};
-use crate::data::{Source, codes, write};
+use crate::data::{Source, SourceOptions, codes, write};
 use crate::model::{Prepared, coding_config};
+use crate::original::Originals;
 use anyhow::{Context, Result, ensure};
 use ocsc::coder::Status;
 use ocsc::config::Dtype;
@@ -68,6 +69,13 @@ pub(crate) fn reconstruct(args: &Reconstruct, console: &Console) -> Result<()> {
     // In f64, whatever the codes were computed in: this is the way out.
     let saved = checkpoint::load::<f64>(&args.model)?;
     let (dictionary, boundary) = (saved.dictionary, saved.config.boundary);
+    let preprocess = args.preprocess.as_ref().unwrap_or(&saved.config.preprocess);
+    let options = SourceOptions { axes: args.axes.clone(), limit: None };
+    let source = match &args.original[..] {
+        [] => None,
+        data => Some(Source::open(data, &options).context("--original")?),
+    };
+    let originals = source.as_ref().map(|source| Originals::new(Prepared { source, preprocess }));
     let entries = std::fs::read_dir(&args.codes)
         .with_context(|| format!("{}: expected a folder of codes", args.codes.display()))?;
     let mut paths = Vec::new();
@@ -83,14 +91,22 @@ pub(crate) fn reconstruct(args: &Reconstruct, console: &Console) -> Result<()> {
     let mut bar = console.progress("reconstructing", paths.len(), 0);
     for path in &paths {
         let (code, rank) = codes::read_code::<f64>(path)?;
-        let sample = code.reconstruct(&dictionary, boundary).with_context(|| path.display().to_string())?;
+        let here = || path.display().to_string();
+        let sample = code.reconstruct(&dictionary, boundary).with_context(here)?;
         let stem = path.file_stem().unwrap_or_default();
+        let (sample, range) = match &originals {
+            Some(originals) => originals.bring_back(&stem.to_string_lossy(), sample).with_context(here)?,
+            None => {
+                let range = extremes(&sample);
+                (sample, range)
+            }
+        };
         if args.format != Format::Png {
             write::write_npy(&args.out.join(stem).with_added_extension("npy"), &sample, rank)?;
         }
         if args.format != Format::Npy {
             // A constant, as an empty code gives, is drawn in the middle of the gray values.
-            let (low, high) = match extremes(&sample) {
+            let (low, high) = match range {
                 (low, high) if low < high => (low, high),
                 (value, _) => (value - 1.0, value + 1.0),
             };
@@ -99,6 +115,9 @@ pub(crate) fn reconstruct(args: &Reconstruct, console: &Console) -> Result<()> {
         bar.advance(1, "");
     }
     drop(bar);
+    if originals.is_some() && !preprocess.has_inverse() {
+        console.say("an edge taper cannot be undone: the border of the reconstructions stays blended");
+    }
     console.result(format!("{} reconstructions in {}", paths.len(), args.out.display()))
 }
 

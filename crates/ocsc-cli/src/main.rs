@@ -14,6 +14,7 @@ mod evaluate;
 mod learn;
 mod leaves;
 mod model;
+mod original;
 mod picture;
 mod record;
 mod report;

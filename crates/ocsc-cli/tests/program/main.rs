@@ -13,6 +13,7 @@ mod help;
 mod interrupt;
 mod learn;
 mod log;
+mod original;
 mod refuse_data;
 mod refuse_models;
 mod refuse_usage;

@@ -7,8 +7,8 @@ use crate::{Error, Real, Result, Sample, Shape};
 /// of that sample back to the original domain.
 ///
 /// Of two images with the same codes one may be dark and the other bright: what tells them apart was taken out before
-/// coding and stands here. All steps before it undone, `undo.apply(prepared)` is the original sample to rounding, in gray
-/// values if the steps began with `gray`, and with a tapered border if they ended with `taper`.
+/// coding and stands here. Applied to the prepared sample itself, it gives the original to rounding: the gray values if the
+/// steps began with `gray`, and with its border blended if they ended with `taper`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Undo {
     /// Of the prepared sample.
