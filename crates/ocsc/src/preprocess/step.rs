@@ -13,7 +13,7 @@ use std::str::FromStr;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Step {
-    /// `gray`: see [`super::gray`]. Colours do not come back.
+    /// `gray`: see [`gray`](super::gray()). Colours do not come back.
     Gray,
     /// `mean`: y = x - mean(x), for each channel. The mean is added on the way back.
     Mean,
