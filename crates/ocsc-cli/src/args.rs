@@ -49,7 +49,9 @@ pub(crate) enum Command {
     )]
     Code(Code),
     /// Turn codes back into images
-    #[command(after_help = "Example:\n  ocsc reconstruct model.safetensors codes/ --out images/")]
+    #[command(
+        after_help = "Examples:\n  ocsc reconstruct model.safetensors codes/ --out images/\n  ocsc reconstruct model.safetensors codes/ --out images/ --original photos/\n\nCodes describe samples after preprocessing. What it took out (mean, smooth part, contrast) is not in them, so it is\ntaken from the originals, which are found by the names of the codes: name the data as for `ocsc code`."
+    )]
     Reconstruct(Reconstruct),
     /// Objective, duality gap, PSNR and non-zeros on a set of samples
     #[command(
@@ -86,7 +88,7 @@ pub(crate) struct Demo {
     pub(crate) seed: u64,
 }
 
-/// Which samples, and what of them.
+/// Which samples.
 #[derive(ClapArgs)]
 pub(crate) struct DataArgs {
     /// Images, recordings (.wav, .flac), folders of either, .npy, .npz or .mat (`file.npz:NAME` picks one array of
@@ -94,6 +96,31 @@ pub(crate) struct DataArgs {
     /// relative to it; or - for raw frames from standard input (see --raw)
     #[arg(required = true, value_name = "DATA")]
     pub(crate) data: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) reading: Reading,
+    /// Pass over samples that are smaller than the filters
+    #[arg(long)]
+    pub(crate) skip_small: bool,
+    /// Take only the first N samples
+    #[arg(long, value_parser = at_least_one, value_name = "N")]
+    pub(crate) limit: Option<usize>,
+    /// Take only N samples (of those that --limit leaves), drawn at random by the seed
+    #[arg(long, value_parser = at_least_one, value_name = "N")]
+    pub(crate) subset: Option<usize>,
+    /// Stop at a sample that cannot be read or does not fit, instead of reporting it and going on without it
+    #[arg(long)]
+    pub(crate) strict: bool,
+    /// The size of raw frames from standard input: height x width, e.g. 480x640
+    #[arg(long, value_name = "HxW")]
+    pub(crate) raw: Option<FrameSize>,
+    /// How raw frames are written: ffmpeg's -pix_fmt
+    #[arg(long, value_enum, default_value = "gray", value_name = "FORMAT")]
+    pub(crate) raw_format: Pixels,
+}
+
+/// How samples are read, and what of them.
+#[derive(ClapArgs)]
+pub(crate) struct Reading {
     /// Search folders to any depth
     #[arg(long)]
     pub(crate) recursive: bool,
@@ -108,25 +135,6 @@ pub(crate) struct DataArgs {
     /// which the seed decides; in testing, coding and evaluating always from the middle
     #[arg(long, value_name = "SIZE")]
     pub(crate) crop: Option<Size>,
-    /// Pass over samples that are smaller than the filters
-    #[arg(long)]
-    pub(crate) skip_small: bool,
-    /// Take only the first N samples
-    #[arg(long, value_parser = at_least_one, value_name = "N")]
-    pub(crate) limit: Option<usize>,
-    /// Take only N samples (of those that --limit leaves), drawn at random by the seed
-    #[arg(long, value_parser = at_least_one, value_name = "N")]
-    pub(crate) subset: Option<usize>,
-    /// Stop at a sample that cannot be read or does not fit, instead of reporting it and going on without it
-    #[arg(long)]
-    pub(crate) strict: bool,
-    /// Which values were observed: an image or array (nonzero = observed) for all samples, an array of one mask per
-    /// sample, or a folder of images named like the samples'
-    #[arg(long, value_name = "FILE|FOLDER")]
-    pub(crate) mask: Option<PathBuf>,
-    /// Take NaN in arrays and float TIFFs as unobserved
-    #[arg(long)]
-    pub(crate) nan_is_missing: bool,
     /// Cut signals into windows, in seconds (5s) or values (2048); a rest shorter than half a window goes with the last
     /// [default: 5s for recordings, none for arrays]
     #[arg(long, value_name = "LENGTH")]
@@ -137,15 +145,16 @@ pub(crate) struct DataArgs {
     /// Resample recordings to this rate [default: as they are]
     #[arg(long, value_parser = hertz, value_name = "HZ")]
     pub(crate) rate: Option<u32>,
-    /// The size of raw frames from standard input: height x width, e.g. 480x640
-    #[arg(long, value_name = "HxW")]
-    pub(crate) raw: Option<FrameSize>,
-    /// How raw frames are written: ffmpeg's -pix_fmt
-    #[arg(long, value_enum, default_value = "gray", value_name = "FORMAT")]
-    pub(crate) raw_format: Pixels,
+    /// Which values were observed: an image or array (nonzero = observed) for all samples, an array of one mask per
+    /// sample, or a folder of images named like the samples'
+    #[arg(long, value_name = "FILE|FOLDER")]
+    pub(crate) mask: Option<PathBuf>,
+    /// Take NaN in arrays and float TIFFs as unobserved
+    #[arg(long)]
+    pub(crate) nan_is_missing: bool,
 }
 
-impl DataArgs {
+impl Reading {
     /// How to read them; `seed` decides where pieces for learning are cut.
     pub(crate) fn options(&self, seed: u64) -> SourceOptions {
         SourceOptions {
@@ -278,7 +287,9 @@ pub(crate) struct ModelArgs {
     /// Leave filters that no code uses as they are, instead of trying the worst-explained patches (method ocsc)
     #[arg(long)]
     pub(crate) no_reseed: bool,
-    /// auto (gray,lcn,taper for image files, none for arrays), none, or steps of gray,lcn,taper
+    /// auto (gray,lcn,taper for image files, none for arrays), none, or steps such as lowpass=5,scale, each at most once:
+    /// gray (first), mean, scale (by the standard deviation) or scale=NUMBER, lowpass=LAMBDA (minus the smooth part),
+    /// whiten=ORDER (signals), lcn (local contrast), taper (last)
     #[arg(long, default_value = "auto")]
     pub(crate) preprocess: String,
     #[command(flatten)]
@@ -422,9 +433,18 @@ pub(crate) struct Reconstruct {
     /// Folder for the images; made if absent
     #[arg(long, value_name = "DIR")]
     pub(crate) out: PathBuf,
-    /// What to write: exact arrays, pictures stretched to their range, or both
+    /// What to write: exact arrays, pictures stretched to their range (with --original, to that of the original), or both
     #[arg(long, value_enum, default_value = "both")]
     pub(crate) format: Format,
+    /// The data that were coded: reconstructions then come back as before preprocessing
+    #[arg(long, num_args = 1.., value_name = "DATA")]
+    pub(crate) original: Vec<PathBuf>,
+    /// How they were read, as for `ocsc code`
+    #[command(flatten)]
+    pub(crate) reading: Reading,
+    /// The preprocessing that was given to `ocsc code` [default: the model's]
+    #[arg(long, requires = "original")]
+    pub(crate) preprocess: Option<Preprocess>,
 }
 
 #[derive(ClapArgs)]

@@ -2,9 +2,10 @@
 
 use crate::args::{Code, Format, Reconstruct};
 use crate::console::{self, Console};
-use crate::data::{codes, write};
+use crate::data::{Source, codes, write};
 use crate::model::{Prepared, check_masked, coding_config};
 use crate::open;
+use crate::original::Originals;
 use crate::stream;
 use anyhow::{Context, Result, bail, ensure};
 use ocsc::coder::{Coded, Status};
@@ -121,6 +122,12 @@ pub(crate) fn reconstruct(args: &Reconstruct, console: &Console) -> Result<()> {
     // In f64, whatever the codes were computed in: this is the way out.
     let saved = checkpoint::load::<f64>(&args.model)?;
     let (dictionary, boundary) = (saved.dictionary, saved.config.boundary);
+    let preprocess = args.preprocess.as_ref().unwrap_or(&saved.config.preprocess);
+    let source = match &args.original[..] {
+        [] => None,
+        data => Some(Source::open(data, &args.reading.options(0)).context("--original")?),
+    };
+    let originals = source.as_ref().map(|source| Originals::new(Prepared { source, preprocess }));
     let entries = std::fs::read_dir(&args.codes)
         .with_context(|| format!("{}: expected a folder of codes", args.codes.display()))?;
     let mut paths = Vec::new();
@@ -137,8 +144,16 @@ pub(crate) fn reconstruct(args: &Reconstruct, console: &Console) -> Result<()> {
     let mut no_pictures = 0;
     for path in &paths {
         let (code, rank) = codes::read_code::<f64>(path)?;
-        let sample = code.reconstruct(&dictionary, boundary).with_context(|| path.display().to_string())?;
+        let here = || path.display().to_string();
+        let sample = code.reconstruct(&dictionary, boundary).with_context(here)?;
         let stem = path.file_stem().unwrap_or_default();
+        let (sample, range) = match &originals {
+            Some(originals) => originals.bring_back(&stem.to_string_lossy(), sample).with_context(here)?,
+            None => {
+                let range = extremes(&sample);
+                (sample, range)
+            }
+        };
         if args.format != Format::Png {
             write::write_npy(&args.out.join(stem).with_added_extension("npy"), &sample, rank)?;
         }
@@ -147,7 +162,7 @@ pub(crate) fn reconstruct(args: &Reconstruct, console: &Console) -> Result<()> {
         no_pictures += usize::from(args.format == Format::Both && !is_picture);
         if args.format == Format::Png || (args.format == Format::Both && is_picture) {
             // A constant, as an empty code gives, is drawn in the middle of the gray values.
-            let (low, high) = match extremes(&sample) {
+            let (low, high) = match range {
                 (low, high) if low < high => (low, high),
                 (value, _) => (value - 1.0, value + 1.0),
             };
@@ -158,6 +173,9 @@ pub(crate) fn reconstruct(args: &Reconstruct, console: &Console) -> Result<()> {
     drop(bar);
     if no_pictures > 0 {
         console.say(format!("{no_pictures} are signals, volumes or of other than 1 or 3 channels: .npy only"));
+    }
+    if originals.is_some() && !preprocess.has_inverse() {
+        console.say("an edge taper cannot be undone: the border of the reconstructions stays blended");
     }
     console.result(format!("{} reconstructions in {}", paths.len(), args.out.display()))
 }

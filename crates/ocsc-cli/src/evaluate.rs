@@ -4,35 +4,52 @@ use crate::args::Evaluate;
 use crate::console::Console;
 use crate::model::{Prepared, check_masked, coding_config};
 use crate::open;
+use crate::original::Fidelity;
 use crate::stream;
 use anyhow::{Result, ensure};
 use ocsc::config::Dtype;
-use ocsc::train::{Evaluation, Item, TEST_TOL, evaluate};
+use ocsc::train::{Evaluation, Represented, TEST_TOL, evaluate};
 use ocsc::{Real, checkpoint};
+use serde::Serialize;
+
+/// The library's evaluation, in the domain of the codes, and the PSNR in that of the originals.
+#[derive(Serialize)]
+struct Evaluated {
+    #[serde(flatten)]
+    coded: Evaluation,
+    /// None if the preprocessing has no inverse.
+    psnr_original: Option<f64>,
+    psnr_original_peak: Option<f64>,
+    #[serde(skip)]
+    original: String,
+}
 
 pub(crate) fn run(args: &Evaluate, console: &Console) -> Result<()> {
     let saved = checkpoint::load::<f32>(&args.model)?;
-    let evaluation = match coding_config(&saved.config, &args.coding, TEST_TOL).dtype {
+    let evaluated = match coding_config(&saved.config, &args.coding, TEST_TOL).dtype {
         Dtype::F32 => evaluated::<f32>(args, console)?,
         Dtype::F64 => evaluated::<f64>(args, console)?,
     };
-    let (gap, tol) = (evaluation.gap, args.coding.tol.unwrap_or(TEST_TOL));
+    let (gap, tol) = (evaluated.coded.gap, args.coding.tol.unwrap_or(TEST_TOL));
     if gap > tol {
         console.say(format!(
             "the worst gap is {gap:.2e}, not the {tol:.0e} asked for; raise --max-iters, or use --dtype f64"
         ));
     }
     if args.coding.json {
-        return console.result(serde_json::to_string(&evaluation)?);
+        return console.result(serde_json::to_string(&evaluated)?);
     }
-    let mut samples = evaluation.samples.to_string();
-    if evaluation.skipped > 0 {
-        samples.push_str(&format!(", {} skipped", evaluation.skipped));
+    let mut samples = evaluated.coded.samples.to_string();
+    if evaluated.coded.skipped > 0 {
+        samples.push_str(&format!(", {} skipped", evaluated.coded.skipped));
     }
-    console.table(&[vec![("samples".to_owned(), samples)], rows(&evaluation)].concat())
+    let mut table = vec![("samples".to_owned(), samples)];
+    table.extend(rows(&evaluated.coded));
+    table.push(("original PSNR".to_owned(), evaluated.original));
+    console.table(&table)
 }
 
-fn evaluated<T: Real>(args: &Evaluate, console: &Console) -> Result<Evaluation> {
+fn evaluated<T: Real>(args: &Evaluate, console: &Console) -> Result<Evaluated> {
     let saved = checkpoint::load::<T>(&args.model)?;
     let config = coding_config(&saved.config, &args.coding, TEST_TOL);
     ensure!(
@@ -44,9 +61,13 @@ fn evaluated<T: Real>(args: &Evaluate, console: &Console) -> Result<Evaluation> 
     check_masked(&config.preprocess, source.is_masked())?;
     let samples = Prepared { source: &source, preprocess: &config.preprocess };
     let mut bar = console.progress("evaluating", source.len(), 0);
-    let mut each = |_, item: ocsc::Result<Item<'_, T>>| {
+    let mut fidelity = Fidelity::new(&samples);
+    let mut each = |i: usize, item: ocsc::Result<Represented<'_, T>>| {
         match item {
-            Ok(item) => bar.advance(1, &format!("objective {:.1}", item.coded.total())),
+            Ok(item) => {
+                fidelity.add(i, item.reconstruction)?;
+                bar.advance(1, &format!("objective {:.1}", item.coded.total()));
+            }
             Err(error) if args.data.strict => return Err(error),
             Err(error) => {
                 bar.note(&format!("skipped: {error}"));
@@ -55,7 +76,9 @@ fn evaluated<T: Real>(args: &Evaluate, console: &Console) -> Result<Evaluation> 
         }
         Ok(())
     };
-    Ok(evaluate(&config, &saved.dictionary, &samples, config.tol, &mut each)?)
+    let coded = evaluate(&config, &saved.dictionary, &samples, config.tol, &mut each)?;
+    let (psnr, original) = (fidelity.psnr(), fidelity.to_string());
+    Ok(Evaluated { coded, psnr_original: psnr.map(|p| p.0), psnr_original_peak: psnr.map(|p| p.1), original })
 }
 
 /// An evaluation as rows of a table.

@@ -16,6 +16,7 @@ mod leaves;
 mod memory;
 mod model;
 mod open;
+mod original;
 mod picture;
 mod record;
 mod report;

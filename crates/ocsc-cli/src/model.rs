@@ -5,7 +5,7 @@ use crate::args::{Coding, DtypeArg};
 use crate::data::Source;
 use anyhow::{Result, bail, ensure};
 use ocsc::config::Dtype;
-use ocsc::preprocess::{Preprocess, Step};
+use ocsc::preprocess::{Preprocess, Step, Undo};
 use ocsc::{Config, Error, Real, Sample, Samples};
 
 /// A source whose samples are preprocessed when they are read.
@@ -36,7 +36,19 @@ impl Prepared<'_> {
     /// In f64 up to the end: contrast normalisation divides by small numbers.
     fn prepare<T: Real>(&self, index: usize, sample: Sample<f64>) -> ocsc::Result<Sample<T>> {
         let prepared = self.preprocess.apply(sample).and_then(Sample::cast);
-        prepared.map_err(|e| Error::Source(format!("{}: {e}", self.source.name(index))))
+        prepared.map_err(|e| self.named(index, e))
+    }
+
+    /// Sample `index` before preprocessing, or its gray values if that is as far as its reconstruction comes back, and the
+    /// way back.
+    pub(crate) fn original(&self, index: usize) -> ocsc::Result<(Sample<f64>, Undo)> {
+        let original = self.preprocess.original(self.source.get(index)?).map_err(|e| self.named(index, e))?;
+        let (_, undo) = self.preprocess.apply_undoable(original.clone()).map_err(|e| self.named(index, e))?;
+        Ok((original, undo))
+    }
+
+    fn named(&self, index: usize, error: Error) -> Error {
+        Error::Source(format!("{}: {error}", self.source.name(index)))
     }
 }
 
@@ -61,11 +73,12 @@ pub(crate) fn preprocessing_of(text: &str, is_images: bool, is_masked: bool) -> 
 
 /// That no step would mix observed values with unobserved ones.
 pub(crate) fn check_masked(preprocess: &Preprocess, is_masked: bool) -> Result<()> {
-    let mixes = preprocess.steps().iter().any(|step| *step != Step::Gray);
+    let alone = |step: &Step| matches!(step, Step::Gray | Step::Mean | Step::Scale(_));
+    let mixes = !preprocess.steps().iter().all(alone);
     ensure!(
         !(is_masked && mixes),
         "--preprocess {preprocess} would mix observed and unobserved values; with --mask or --nan-is-missing expected \
-         --preprocess none or gray, and a model that was learned so"
+         --preprocess none, or some of gray, mean, scale, and a model that was learned so"
     );
     Ok(())
 }

@@ -19,7 +19,7 @@ pub(crate) const SKIP: &str = "--skip-small passes over such samples";
 pub(crate) fn for_learning(args: &Learn, console: &Console) -> Result<(Source, Option<Source>)> {
     let resumed = args.resume.as_ref().map(|path| checkpoint::load::<f32>(path)).transpose()?;
     let seed = resumed.as_ref().map_or(args.model.seed, |saved| saved.config.seed);
-    let options = args.data.options(seed);
+    let options = args.data.reading.options(seed);
     let all = Source::open(&args.data.data, &options)?;
     let (mut source, mut test) = held_out(args, all, &options, seed)?;
     if args.test.test.is_empty()
@@ -43,7 +43,7 @@ pub(crate) fn for_stream(args: &Learn) -> Result<Option<Source>> {
     let test = &args.test;
     let splits = test.test_fraction.is_some() || test.test_list.is_some() || test.split.is_some();
     ensure!(!splits, "-: nothing can be held out of standard input; name other data with --test");
-    let options = SourceOptions { mask: None, ..args.data.options(args.model.seed) };
+    let options = SourceOptions { mask: None, ..args.data.reading.options(args.model.seed) };
     if test.test.is_empty() { Ok(None) } else { Source::open(&test.test, &options).context("--test").map(Some) }
 }
 
@@ -51,7 +51,7 @@ pub(crate) fn for_stream(args: &Learn) -> Result<Option<Source>> {
 pub(crate) fn for_coding(args: &DataArgs, filter: Shape, console: &Console) -> Result<Source> {
     // Nothing is drawn but the subset.
     let seed = 0;
-    let mut source = Source::open(&args.data, &args.options(seed))?;
+    let mut source = Source::open(&args.data, &args.reading.options(seed))?;
     if args.skip_small {
         source = large_enough(&source, filter.spatial(), console)?;
     }
@@ -90,13 +90,13 @@ pub(crate) fn words(args: &Learn) -> String {
     let (data, test) = (&args.data, &args.test);
     let mut words: Vec<String> = data.data.iter().map(|path| quoted(path)).collect();
     let mut option = |name: &str, value: Option<String>| words.extend(value.map(|value| format!("{name} {value}")));
-    option("--axes", data.axes.as_ref().map(ToString::to_string));
-    option("--resize", data.resize.map(|resize| resize.to_string()));
-    option("--crop", data.crop.as_ref().map(ToString::to_string));
-    option("--window", data.window.map(|window| window.to_string()));
-    option("--channel", Some(data.channel).filter(|c| *c != Channel::Mean).map(|channel| channel.to_string()));
-    option("--rate", data.rate.map(|rate| rate.to_string()));
-    option("--mask", data.mask.as_deref().map(quoted));
+    option("--axes", data.reading.axes.as_ref().map(ToString::to_string));
+    option("--resize", data.reading.resize.map(|resize| resize.to_string()));
+    option("--crop", data.reading.crop.as_ref().map(ToString::to_string));
+    option("--window", data.reading.window.map(|window| window.to_string()));
+    option("--channel", Some(data.reading.channel).filter(|c| *c != Channel::Mean).map(|channel| channel.to_string()));
+    option("--rate", data.reading.rate.map(|rate| rate.to_string()));
+    option("--mask", data.reading.mask.as_deref().map(quoted));
     option("--raw", data.raw.map(|size| format!("{}x{}", size.height, size.width)));
     option(
         "--raw-format",
@@ -110,8 +110,8 @@ pub(crate) fn words(args: &Learn) -> String {
     option("--test-fraction", test.test_fraction.map(|fraction| fraction.to_string()));
     option("--test-list", test.test_list.as_deref().map(quoted));
     option("--split", test.split.as_deref().map(quoted));
-    words.extend(data.recursive.then(|| "--recursive".to_owned()));
-    words.extend(data.nan_is_missing.then(|| "--nan-is-missing".to_owned()));
+    words.extend(data.reading.recursive.then(|| "--recursive".to_owned()));
+    words.extend(data.reading.nan_is_missing.then(|| "--nan-is-missing".to_owned()));
     words.extend(data.skip_small.then(|| "--skip-small".to_owned()));
     words.extend(data.strict.then(|| "--strict".to_owned()));
     words.join(" ")

@@ -61,5 +61,10 @@ pub(crate) fn settings(config: &Config) -> Result<Vec<(String, String)>> {
     }
     let mut rows = Vec::new();
     flatten("", &serde_json::to_value(config)?, &mut rows);
+    let preprocess = &config.preprocess;
+    if !preprocess.steps().is_empty() {
+        let shown = |(name, _): &&mut (String, String)| name == "preprocess";
+        rows.iter_mut().filter(shown).for_each(|(_, text)| *text = format!("{preprocess}: {}", preprocess.words()));
+    }
     Ok(rows)
 }

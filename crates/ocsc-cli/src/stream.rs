@@ -162,7 +162,7 @@ pub(crate) fn code<T: Real>(
 }
 
 fn is_masked(data: &DataArgs) -> bool {
-    data.mask.is_some() || data.nan_is_missing
+    data.reading.mask.is_some() || data.reading.nan_is_missing
 }
 
 /// What the reading thread sends.
@@ -189,11 +189,14 @@ impl<T: Real> Arriving<T> {
         let Some(size) = data.raw else { bail!("-: expected the size of the frames, --raw HEIGHTxWIDTH; {example}") };
         ensure!(!std::io::stdin().is_terminal(), "stdin: expected raw frames from another program; {example}");
         check_masked(preprocess, is_masked(data))?;
-        let mask =
-            data.mask.as_ref().map(|path| Masks::for_frames(path, &data.options(0), [1, size.height, size.width]));
+        let mask = data
+            .reading
+            .mask
+            .as_ref()
+            .map(|path| Masks::for_frames(path, &data.reading.options(0), [1, size.height, size.width]));
         let mask = mask.transpose().context("--mask")?;
         let input = std::io::stdin();
-        let mut frames = Frames::new(input, size.height, size.width, data.raw_format, data.nan_is_missing);
+        let mut frames = Frames::new(input, size.height, size.width, data.raw_format, data.reading.nan_is_missing);
         let (bytes, preprocess) = (frames.bytes(), preprocess.clone());
         let (sender, messages) = sync_channel(1);
         std::thread::Builder::new().spawn(move || {

@@ -99,7 +99,8 @@ impl<T: Real> Sample<T> {
         Self::with_mask(shape, data, Some(mask))
     }
 
-    fn with_mask(shape: Shape, mut data: Vec<T>, mask: Option<Vec<bool>>) -> Result<Self> {
+    /// [`Sample::new`] or [`Sample::masked`].
+    pub(crate) fn with_mask(shape: Shape, mut data: Vec<T>, mask: Option<Vec<bool>>) -> Result<Self> {
         if shape.is_empty() {
             return Err(Error::invalid("sample", "at least one value on every axis", shape));
         }

@@ -9,7 +9,7 @@
 mod change;
 mod evaluate;
 
-pub use evaluate::{Evaluation, Item, TEST_TOL, code_each, evaluate, refuse};
+pub use evaluate::{Evaluation, Item, Represented, TEST_TOL, code_each, evaluate, refuse};
 
 use crate::ahead::{Ahead, Visit};
 use crate::observe::{Moment, Observer};
@@ -225,7 +225,7 @@ impl<T: Real> Run<'_, T> {
     fn test(&self, learner: &Online<T>, observer: &mut dyn Observer<T>) -> Result<Option<Evaluation>> {
         let Some(test) = self.test else { return Ok(None) };
         let strict = self.schedule.strict;
-        let mut each = |_, item: Result<Item<'_, T>>| match item {
+        let mut each = |_, item: Result<Represented<'_, T>>| match item {
             Err(error) if strict => Err(error),
             Err(error) => observer.skipped(&error),
             Ok(_) => Ok(()),

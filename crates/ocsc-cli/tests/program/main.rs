@@ -15,6 +15,7 @@ mod learn;
 mod log;
 mod masks;
 mod memory;
+mod original;
 mod refuse_data;
 mod refuse_models;
 mod refuse_usage;

@@ -74,8 +74,10 @@ fn options_that_do_not_fit_the_data() {
     learn("--size 17 --init patches").refused(1, &["train.npy[", "17x17", "16x16"]);
     learn("--size 3000000000x3000000000").refused(1, &["train.npy[", "16x16"]);
     learn("--axes NCHW").refused(1, &["train.npy", "(2, 16, 16)", "--axes NCHW"]);
-    learn("--preprocess blur").refused(1, &["gray, lcn, taper", "blur"]);
-    learn("--preprocess lcn,gray").refused(1, &["in this order"]);
+    learn("--preprocess blur").refused(1, &["gray, mean, scale, lowpass, whiten, lcn, taper", "blur"]);
+    learn("--preprocess lcn,gray").refused(1, &["gray first and taper last"]);
+    learn("--preprocess lowpass=0").refused(1, &["lowpass", "above 0"]);
+    learn("--preprocess whiten").refused(1, &["train.npy", "`whiten`", "signals", "16x16"]);
     learn("--filters 10000000").refused(2, &["--filters"]);
     let many = bench.run("learn train.npy --out m --filters 10000000 --size 5");
     many.refused(1, &["the system has free"]);

@@ -2,7 +2,8 @@
 //!
 //! An n x n Gaussian is the outer product of two Gaussians of length n, and so is its normalised version; so a local
 //! mean costs 2 n products a pixel instead of n^2. The neighbours are the contrast normalisation and the edge taper,
-//! which choose how the image continues beyond its border, and the structural similarity, which discards the border.
+//! which choose how the image continues beyond its border, and the structural similarity, which discards the border. The
+//! low-pass split continues its signals here too.
 
 /// `length` (odd) values proportional to exp(-t^2 / (2 sigma^2)), t from -(length-1)/2, scaled to the sum 1.
 pub(crate) fn gaussian(length: usize, sigma: f64) -> Vec<f64> {
@@ -17,6 +18,8 @@ pub(crate) fn gaussian(length: usize, sigma: f64) -> Vec<f64> {
 pub(crate) enum Border {
     /// `c b | a b c | b a`: reflected about the outermost values, which are not repeated; period 2 (n - 1).
     Mirror,
+    /// `b a | a b c | c b`: reflected with the outermost values repeated; period 2 n.
+    Symmetric,
     /// `b c | a b c | a b`: period n.
     Circular,
 }
@@ -24,9 +27,10 @@ pub(crate) enum Border {
 impl Border {
     /// The index in 0..n that position `i` repeats. Reduces modulo the period first, so that a line may be shorter than
     /// the window that looks beyond it, down to a single value.
-    fn index(self, i: isize, n: usize) -> usize {
+    pub(crate) fn index(self, i: isize, n: usize) -> usize {
         let period = match self {
             Border::Mirror => 2 * (n - 1).max(1),
+            Border::Symmetric => 2 * n,
             Border::Circular => n,
         };
         let i = i.rem_euclid(period as isize) as usize;
@@ -34,6 +38,7 @@ impl Border {
             // On a line of one value the period above is 2 instead of 0, and both positions are that value.
             Border::Mirror if n == 1 => 0,
             Border::Mirror if i >= n => period - i,
+            Border::Symmetric if i >= n => period - 1 - i,
             _ => i,
         }
     }
@@ -125,6 +130,8 @@ mod tests {
                 Border::Mirror if n == 1 => 0,
                 Border::Mirror if i < 0 => -i,
                 Border::Mirror => 2 * (n - 1) - i,
+                Border::Symmetric if i < 0 => -1 - i,
+                Border::Symmetric => 2 * n - 1 - i,
                 Border::Circular if i < 0 => i + n,
                 Border::Circular => i - n,
             };
@@ -157,7 +164,7 @@ mod tests {
             (height, width) in (1usize..24, 1usize..24),
             values in prop::collection::vec(-1.0..1.0f64, 24 * 24),
             (length, sigma) in prop::sample::select(vec![(13, 3.0 * 1.591), (11, 11.0 / 3.0), (11, 1.5), (1, 1.0)]),
-            border in prop::sample::select(vec![Border::Mirror, Border::Circular]),
+            border in prop::sample::select(vec![Border::Mirror, Border::Symmetric, Border::Circular]),
         ) {
             let plane = &values[..height * width];
             let fast = local_mean(plane, width, &gaussian(length, sigma), border);

@@ -52,16 +52,25 @@ pub struct Item<'a, T: Real> {
     pub seconds: f64,
 }
 
+/// A sample's code and what it stands for.
+pub struct Represented<'a, T: Real> {
+    /// The code.
+    pub coded: &'a Coded<T>,
+    /// D z.
+    pub reconstruction: &'a Sample<T>,
+}
+
 /// Codes every sample to a relative gap of `tol` and averages.
 ///
-/// `each` is called once for every sample, in order, with its code or with the reason why there is none; an error that it
-/// returns ends the evaluation. [`refuse`] ends it at the first bad sample.
+/// `each` is called once for every sample, in order, with its code and reconstruction, for measures of the caller's own, or
+/// with the reason why there is none; an error that it returns ends the evaluation. [`refuse`] ends it at the first bad
+/// sample.
 pub fn evaluate<T: Real>(
     config: &Config,
     dictionary: &Dictionary<T>,
     samples: &dyn Samples<T>,
     tol: f64,
-    each: &mut dyn FnMut(usize, Result<Item<'_, T>>) -> Result<()>,
+    each: &mut dyn FnMut(usize, Result<Represented<'_, T>>) -> Result<()>,
 ) -> Result<Evaluation> {
     if samples.is_empty() {
         return Err(Error::invalid("test set", "at least one sample", "none"));
@@ -79,25 +88,25 @@ pub fn evaluate<T: Real>(
     let peak = if high > low { high - low } else { 0.0 };
     let mut sum = Evaluation { psnr_peak: peak, ..Evaluation::default() };
     let mut first_bad = None;
-    code_each(coder.as_mut(), dictionary, samples, |i, item| {
-        match &item {
-            Ok(Item { sample, coded, seconds }) => {
-                sum.samples += 1;
-                sum.seconds += seconds;
-                sum.objective += coded.total();
-                sum.data_term += coded.objective.data_term;
-                sum.l1 += coded.objective.l1;
-                sum.gap = sum.gap.max(coded.relative_gap());
-                sum.nonzeros += coded.code.nonzeros() as f64;
-                let peak = if peak > 0.0 { peak } else { 1.0 };
-                sum.psnr += psnr(sample, &coded.code.reconstruct(dictionary, config.boundary)?, peak)?;
-            }
-            Err(error) => {
-                sum.skipped += 1;
-                first_bad.get_or_insert_with(|| error.to_string());
-            }
+    code_each(coder.as_mut(), dictionary, samples, |i, item| match item {
+        Ok(Item { sample, coded, seconds }) => {
+            sum.samples += 1;
+            sum.seconds += seconds;
+            sum.objective += coded.total();
+            sum.data_term += coded.objective.data_term;
+            sum.l1 += coded.objective.l1;
+            sum.gap = sum.gap.max(coded.relative_gap());
+            sum.nonzeros += coded.code.nonzeros() as f64;
+            let peak = if peak > 0.0 { peak } else { 1.0 };
+            let reconstruction = &coded.code.reconstruct(dictionary, config.boundary)?;
+            sum.psnr += psnr(sample, reconstruction, peak)?;
+            each(i, Ok(Represented { coded, reconstruction }))
         }
-        each(i, item)
+        Err(error) => {
+            sum.skipped += 1;
+            first_bad.get_or_insert_with(|| error.to_string());
+            each(i, Err(error))
+        }
     })?;
     if sum.samples == 0 {
         return Err(none_left(samples.len(), first_bad));
@@ -110,7 +119,7 @@ pub fn evaluate<T: Real>(
 }
 
 /// For [`evaluate`]: a bad sample is an error.
-pub fn refuse<T: Real>(_index: usize, item: Result<Item<'_, T>>) -> Result<()> {
+pub fn refuse<T: Real>(_index: usize, item: Result<Represented<'_, T>>) -> Result<()> {
     item.map(drop)
 }
 

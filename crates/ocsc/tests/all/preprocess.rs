@@ -1,5 +1,8 @@
 //! The preprocessing steps: against the arrays of the paper's authors, and by their properties.
 
+mod steps;
+mod undo;
+
 use ndarray::{Array3, Array4, Axis};
 use ocsc::preprocess::{Preprocess, Step, edge_taper, gray, local_contrast_normalise};
 use ocsc::{Real, Sample, Shape};
@@ -90,28 +93,87 @@ fn names_round_trip() {
         ("none", vec![]),
         ("gray", vec![Step::Gray]),
         ("gray,taper", vec![Step::Gray, Step::Taper]),
-        ("gray,lcn,taper", Step::ALL.to_vec()),
+        ("gray,lcn,taper", vec![Step::Gray, Step::Lcn, Step::Taper]),
+        ("mean,scale", vec![Step::Mean, Step::Scale(None)]),
+        ("scale=255,lowpass=0.3", vec![Step::Scale(Some(255.0)), Step::Lowpass(0.3)]),
+        ("whiten=12,scale", vec![Step::Whiten(12), Step::Scale(None)]),
     ] {
         let list: Preprocess = text.parse().unwrap();
         assert_eq!(list.steps(), steps);
         assert_eq!(list.to_string(), text);
+        assert_eq!(list, Preprocess::new(steps).unwrap());
         let json = serde_json::to_string(&list).unwrap();
         assert_eq!(serde_json::from_str::<Preprocess>(&json).unwrap(), list);
     }
-    assert_eq!(serde_json::to_string(&Preprocess::images()).unwrap(), r#"["gray","lcn","taper"]"#);
-    assert_eq!(" gray, lcn ".parse::<Preprocess>().unwrap().to_string(), "gray,lcn");
+    assert_eq!(" gray, lowpass = 2 ".parse::<Preprocess>().unwrap().to_string(), "gray,lowpass=2");
     assert_eq!(Preprocess::default().to_string(), "none");
+    // Files say which number a default was.
+    assert_eq!("lowpass,whiten".parse::<Preprocess>().unwrap().to_string(), "lowpass=5,whiten=8");
+}
+
+/// As they have always been written.
+#[test]
+fn files_hold_names() {
+    assert_eq!(serde_json::to_string(&Preprocess::images()).unwrap(), r#"["gray","lcn","taper"]"#);
+    assert_eq!(serde_json::from_str::<Preprocess>(r#"["gray","lcn","taper"]"#).unwrap(), Preprocess::images());
+    let list: Preprocess = "lowpass,scale=2".parse().unwrap();
+    assert_eq!(serde_json::to_string(&list).unwrap(), r#"["lowpass=5","scale=2"]"#);
 }
 
 #[test]
 fn senseless_lists_are_refused() {
-    for text in ["", "grey", "gray,", "none,gray", "gray,none", "lcn,gray", "taper,lcn", "gray,gray", "auto", "GRAY"] {
+    for text in [
+        "",
+        "grey",
+        "gray,",
+        "none,gray",
+        "gray,none",
+        "lcn,gray",
+        "taper,lcn",
+        "gray,gray",
+        "auto",
+        "GRAY",
+        "mean,gray",
+        "taper,scale",
+        "scale,mean,scale=2",
+        "gray=1",
+        "lcn=13",
+        "=5",
+    ] {
         let message = text.parse::<Preprocess>().unwrap_err().to_string();
-        assert!(Step::ALL.iter().all(|s| message.contains(s.name())), "{text}: {message}");
+        assert!(Step::NAMES.iter().all(|name| message.contains(name)), "{text}: {message}");
     }
-    for json in [r#"["lcn","gray"]"#, r#"["lcn","lcn"]"#, r#"["Gray"]"#, r#""gray""#] {
+    for text in [
+        "scale=0",
+        "scale=",
+        "scale=inf",
+        "scale=x",
+        "lowpass=-1",
+        "lowpass=NaN",
+        "whiten=0",
+        "whiten=257",
+        "whiten=1.5",
+    ] {
+        let message = text.parse::<Preprocess>().unwrap_err().to_string();
+        let (name, number) = text.split_once('=').unwrap();
+        assert!(message.contains(name) && message.contains("number") && message.contains(number), "{text}: {message}");
+    }
+    for json in [r#"["lcn","gray"]"#, r#"["lcn","lcn"]"#, r#"["Gray"]"#, r#""gray""#, r#"["lowpass=0"]"#, "[5]"] {
         assert!(serde_json::from_str::<Preprocess>(json).is_err(), "{json}");
     }
+    for step in [Step::Scale(Some(0.0)), Step::Lowpass(f64::NAN), Step::Whiten(0), Step::Whiten(usize::MAX)] {
+        assert!(Preprocess::new(vec![step]).is_err(), "{step:?}");
+    }
+}
+
+#[test]
+fn words_name_every_number() {
+    let list: Preprocess = "gray,mean,scale=255,lowpass=7,whiten=9,lcn,taper".parse().unwrap();
+    let words = list.words();
+    for part in ["gray", "mean", "by 255", "low-pass", "7", "prediction of order 9", "contrast", "taper"] {
+        assert!(words.contains(part), "{words}");
+    }
+    assert_eq!(Preprocess::default().words(), "none");
 }
 
 #[test]

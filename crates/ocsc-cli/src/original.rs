@@ -1,0 +1,91 @@
+//! The way back to the data as they were before preprocessing.
+//!
+//! Codes and dictionary know the prepared samples only. What preprocessing took out of a sample is found again by
+//! repeating it on the original.
+
+use crate::code::extremes;
+use crate::model::Prepared;
+use anyhow::{Context, Result};
+use ocsc::metrics::psnr;
+use ocsc::{Real, Sample};
+use std::collections::HashMap;
+use std::fmt;
+
+/// Pixels of image files are numbers from 0 to 1.
+const FULL_SCALE: f64 = 1.0;
+
+/// The data that were coded, by the names that their codes have.
+pub(crate) struct Originals<'a> {
+    samples: Prepared<'a>,
+    by_stem: HashMap<String, usize>,
+}
+
+impl<'a> Originals<'a> {
+    pub(crate) fn new(samples: Prepared<'a>) -> Self {
+        let source = samples.source;
+        Originals { samples, by_stem: (0..source.len()).map(|i| (source.file_stem(i), i)).collect() }
+    }
+
+    /// The reconstruction from the code called `stem` in the original domain, and the range from black to white in which
+    /// to draw it beside its original.
+    pub(crate) fn bring_back(&self, stem: &str, reconstruction: Sample<f64>) -> Result<(Sample<f64>, (f64, f64))> {
+        let source = self.samples.source;
+        let index = self.by_stem.get(stem).with_context(|| {
+            let (first, last) = (source.file_stem(0), source.file_stem(source.len() - 1));
+            format!("--original: expected a sample called {stem}, found {} from {first} to {last}", source.len())
+        })?;
+        let (original, undo) = self.samples.original(*index)?;
+        let range = if source.is_images() == Some(true) { (0.0, FULL_SCALE) } else { extremes(&original) };
+        let back = undo.apply(reconstruction).with_context(|| source.name(*index))?;
+        Ok((back, range))
+    }
+}
+
+/// The mean PSNR of reconstructions in the domain of the originals. The peak is the full scale of image files, and of
+/// arrays, which have none, the range of all of them.
+pub(crate) struct Fidelity<'a> {
+    samples: &'a Prepared<'a>,
+    /// Of the PSNR with peak 1.
+    sum: f64,
+    count: usize,
+    range: (f64, f64),
+}
+
+impl<'a> Fidelity<'a> {
+    pub(crate) fn new(samples: &'a Prepared<'a>) -> Self {
+        Fidelity { samples, sum: 0.0, count: 0, range: (f64::INFINITY, f64::NEG_INFINITY) }
+    }
+
+    /// Brings the reconstruction of sample `index` back and compares; not if there is no way back.
+    pub(crate) fn add<T: Real>(&mut self, index: usize, reconstruction: &Sample<T>) -> ocsc::Result<()> {
+        if !self.samples.preprocess.has_inverse() {
+            return Ok(());
+        }
+        let (original, undo) = self.samples.original(index)?;
+        let (low, high) = extremes(&original);
+        self.range = (self.range.0.min(low), self.range.1.max(high));
+        self.sum += psnr(&original, &undo.apply(reconstruction.clone().cast()?)?, 1.0)?;
+        self.count += 1;
+        Ok(())
+    }
+
+    /// The mean in decibels and its peak.
+    pub(crate) fn psnr(&self) -> Option<(f64, f64)> {
+        let images = self.samples.source.is_images() == Some(true);
+        let peak = if images { FULL_SCALE } else { self.range.1 - self.range.0 };
+        // As in the library's evaluation: samples that are all one constant have no range.
+        let scale = if peak > 0.0 { peak } else { 1.0 };
+        (self.count > 0).then(|| (self.sum / self.count as f64 + 20.0 * scale.log10(), peak))
+    }
+}
+
+impl fmt::Display for Fidelity<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let images = self.samples.source.is_images() == Some(true);
+        let what = if images { "the full scale" } else { "the range of the samples" };
+        match self.psnr() {
+            Some((psnr, peak)) => write!(f, "{psnr:.2} dB (peak {peak:.4}: {what} before preprocessing)"),
+            None => f.write_str("none: an edge taper cannot be undone"),
+        }
+    }
+}
