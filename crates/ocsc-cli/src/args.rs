@@ -7,7 +7,7 @@ use crate::data::{Axes, Channel, Resize, SourceOptions, Window};
 use anyhow::Result;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use ocsc::config::{ActiveSetConfig, BlockDescentConfig, Boundary, CoderConfig, Dtype, StopRule, UpdateConfig};
-use ocsc::preprocess::Preprocess;
+use ocsc::preprocess::{Preprocess, Step};
 use ocsc::{Config, Method};
 use std::path::PathBuf;
 use value::{FrameSize, Size, at_least_one, forgetting, fraction, hertz, memory, positive, relaxation, threads};
@@ -260,9 +260,10 @@ pub(crate) struct ModelArgs {
     /// Codes are this close to optimal: relative duality gap, or as --stop says
     #[arg(long, default_value_t = 0.01, value_parser = positive)]
     pub(crate) tol: f64,
-    /// What lies outside a sample
-    #[arg(long, value_enum, default_value = "circular")]
-    pub(crate) boundary: BoundaryArg,
+    /// What lies outside a sample [default: circular for arrays, for images with edge taper and for ocsc-paper; free for
+    /// other images and for recordings]
+    #[arg(long, value_enum)]
+    pub(crate) boundary: Option<BoundaryArg>,
     /// Initial dictionary: random, patches (of the data), or a .npy file of shape (K, C, axes...) or (K, axes...)
     #[arg(long, default_value = "random")]
     pub(crate) init: String,
@@ -330,8 +331,11 @@ pub(crate) struct Tuning {
 }
 
 impl ModelArgs {
-    /// The settings, for data with so many spatial axes and one pass.
-    pub(crate) fn config(&self, rank: usize, preprocess: Preprocess) -> Result<Config> {
+    /// The settings, for data with so many spatial axes and one pass. `seamless` says that samples go on beyond their border,
+    /// as arrays are trusted to.
+    pub(crate) fn config(&self, rank: usize, preprocess: Preprocess, seamless: bool) -> Result<Config> {
+        let tapered = preprocess.steps().contains(&Step::Taper);
+        let circular = seamless || tapered || matches!(self.method, MethodArg::OcscPaper);
         let tuning = &self.tuning;
         let config = Config {
             method: match self.method {
@@ -345,9 +349,10 @@ impl ModelArgs {
             batch_size: self.batch,
             tol: self.tol,
             boundary: match self.boundary {
-                BoundaryArg::Circular => Boundary::Circular,
-                BoundaryArg::Zero => Boundary::Zero,
-                BoundaryArg::Free => Boundary::Free,
+                None if circular => Boundary::Circular,
+                Some(BoundaryArg::Circular) => Boundary::Circular,
+                Some(BoundaryArg::Zero) => Boundary::Zero,
+                Some(BoundaryArg::Free) | None => Boundary::Free,
             },
             seed: self.seed,
             dtype: match self.dtype {

@@ -42,7 +42,7 @@ pub(crate) fn run(args: &Learn, console: &Console) -> Result<()> {
 fn dtype(args: &Learn, rank: usize) -> Result<Dtype> {
     match &args.resume {
         Some(path) => Ok(checkpoint::load::<f32>(path)?.config.dtype),
-        None => Ok(args.model.config(rank, Default::default())?.dtype),
+        None => Ok(args.model.config(rank, Default::default(), true)?.dtype),
     }
 }
 
@@ -50,7 +50,8 @@ fn learn<T: Real>(args: &Learn, source: &Source, test: Option<&Source>, console:
     let (mut learner, progress) = match &args.resume {
         Some(path) => resumed::<T>(path, args)?,
         None => {
-            let mut config = args.model.config(source.rank(), preprocessing(&args.model.preprocess, source)?)?;
+            let mut config =
+                args.model.config(source.rank(), preprocessing(&args.model.preprocess, source)?, source.is_arrays())?;
             config.passes = args.passes.unwrap_or(config.passes);
             check_masked(&config.preprocess, source.is_masked())?;
             let order = visiting_order(source.len(), config.seed, 0);

@@ -44,7 +44,10 @@ pub(crate) fn learn<T: Real>(args: &Learn, test: Option<&Source>, console: &Cons
     let saved = args.resume.as_ref().map(|path| checkpoint::load::<T>(path)?.resume()).transpose()?;
     let config = match &saved {
         Some((learner, _)) => learner.config().clone(),
-        None => args.model.config(2, preprocessing_of(&args.model.preprocess, true, is_masked(&args.data))?)?,
+        None => {
+            let steps = preprocessing_of(&args.model.preprocess, true, is_masked(&args.data))?;
+            args.model.config(2, steps, false)?
+        }
     };
     let mut frames = Arriving::<T>::start(&args.data, &config.preprocess)?;
     console::catch_interrupts()?;

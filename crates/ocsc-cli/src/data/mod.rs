@@ -173,6 +173,11 @@ impl Source {
         self.used().all(|part| part.content.is_image() == first).then_some(first)
     }
 
+    /// Whether all samples are arrays, as others prepared them.
+    pub(crate) fn is_arrays(&self) -> bool {
+        self.used().all(|part| matches!(part.content, Content::Array(_)))
+    }
+
     /// Whether parts of samples may be unobserved.
     pub(crate) fn is_masked(&self) -> bool {
         self.masks.is_some() || self.nan_is_missing
