@@ -5,7 +5,7 @@
 //! ([`wav`], [`flac`]); [`npy`], [`npz`] and [`mat`] turn a header that was checked against the file's length into an
 //! [`array::Array`]; [`axes`] says what its axes mean and [`stack`] cuts it into samples. [`mask`] says which values were
 //! observed. [`raw`] reads frames from a pipe, which is no source: it has neither a length nor a second pass. [`codes`] and
-//! [`write`] are the way out. Nothing here prints; every message names the file, what was expected and what was found.
+//! [`mod@write`] are the way out. Nothing here prints; every message names the file, what was expected and what was found.
 //!
 //! What is held in memory: paths and headers, never samples; of files, only the one sample asked for is read. The
 //! exception are compressed arrays (`numpy.savez_compressed`, `.mat` of version 7), which are held whole, in the file's own
