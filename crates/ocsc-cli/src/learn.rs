@@ -135,11 +135,7 @@ fn started<T: Real>(args: &Learn, source: &Source, console: &Console) -> Result<
     let sample: Sample<T> = samples.get(first)?;
     let shape = Shape::from_axes(sample.shape().channels, &config.filter_shape)?;
     let rank = config.filter_shape.len();
-    let (name, channels) = (source.name(first), sample.shape().channels);
-    ensure!(
-        channels == 1 || config.method != Method::OcscPaper,
-        "{name}: expected 1 channel, found {channels}: `ocsc-paper` learns from gray samples, see --preprocess gray; `--method ocsc` takes any"
-    );
+    let name = source.name(first);
     if !is_file(&args.model.init) {
         let fits = sample.shape().spatial().iter().zip(shape.spatial()).all(|(s, f)| *s >= f);
         ensure!(fits, "{name}: expected at least the filters' size {shape} (--size), found {}", sample.shape());
@@ -243,11 +239,11 @@ const PROGRAM: usize = 12_000_000;
 
 /// Bytes of work memory for every number of a sample. The active set holds the sample, the residual, the residual in 8 bits,
 /// and the atoms and candidates, which are the more the denser the code: photos at beta = 1 took 60 to 80 bytes in all.
-/// ADMM and the paper's update hold two arrays of all filters' maps each.
+/// The paper's coder holds two arrays of all filters' maps, its statistics three and its update two.
 fn per_number<T: Real>(config: &Config) -> usize {
     match config.method {
         Method::Ocsc => 2 * size_of::<T>() + 72,
-        Method::OcscPaper => 4 * size_of::<T>() * config.n_filters,
+        Method::OcscPaper => 7 * size_of::<T>() * config.n_filters,
     }
 }
 
