@@ -137,17 +137,18 @@ proptest! {
             constant += 0.5 * dot(x.data(), x.data());
         }
         let fourier = Fourier::<f64>::new(axes.spatial());
-        let mut d_f = vec![vec![c64::new(0.0, 0.0); fourier.n_freqs()]; k * axes.channels];
-        for (taps, d_f) in d.data().chunks(corner.iter().product()).zip(&mut d_f) {
+        let freqs = fourier.n_freqs();
+        let mut d_f = vec![c64::new(0.0, 0.0); k * axes.channels * freqs];
+        for (taps, d_f) in d.data().chunks(corner.iter().product()).zip(d_f.chunks_mut(freqs)) {
             fourier.forward_padded(taps, corner, d_f, &mut fourier.scratch());
         }
         let mut reordered = 0.0;
-        for freq in 0..fourier.n_freqs() {
+        for freq in 0..freqs {
             let inverse = PartialPivLu::new(matrix(k, &statistics.inverse_gram(freq)).as_ref()).inverse();
             let cross = statistics.cross(freq);
             let mut value = 0.0;
             for (channel, b) in cross.chunks(k).enumerate() {
-                let d: Vec<c64> = (0..k).map(|i| d_f[i * axes.channels + channel][freq]).collect();
+                let d: Vec<c64> = (0..k).map(|i| d_f[(i * axes.channels + channel) * freqs + freq]).collect();
                 for i in 0..k {
                     value -= 2.0 * (d[i].conj() * b[i]).re;
                     for j in 0..k {
