@@ -491,7 +491,7 @@ pub(crate) enum Format {
 pub(crate) enum MethodArg {
     /// The fast engine: active-set coder, lag statistics, any sample sizes, any channels
     Ocsc,
-    /// Algorithms 2 and 3 of the paper: one sample size, one channel
+    /// Algorithms 2 and 3 of the paper: one sample size, any channels
     OcscPaper,
 }
 

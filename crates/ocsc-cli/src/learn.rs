@@ -183,11 +183,7 @@ pub(crate) fn started<T: Real>(
     let batch = &order[..config.batch_size.min(order.len())];
     let shape = Shape::from_axes(sample.shape().channels, &config.filter_shape)?;
     let rank = config.filter_shape.len();
-    let (name, channels) = (samples.name(first), sample.shape().channels);
-    ensure!(
-        channels == 1 || config.method != Method::OcscPaper,
-        "{name}: expected 1 channel, found {channels}: `ocsc-paper` learns from gray samples, see --preprocess gray; `--method ocsc` takes any"
-    );
+    let name = samples.name(first);
     if !is_file(&args.model.init) {
         let fits = sample.shape().spatial().iter().zip(shape.spatial()).all(|(s, f)| *s >= f);
         let (found, advice) = (sample.shape(), open::SKIP);

@@ -2,7 +2,7 @@
 
 use crate::args::{Info, Show};
 use crate::console::Console;
-use crate::picture::dictionary_mosaic;
+use crate::picture::{dictionary_mosaic, legend};
 use anyhow::{Result, ensure};
 use ocsc::{Config, checkpoint};
 
@@ -11,11 +11,9 @@ pub(crate) fn show(args: &Show, console: &Console) -> Result<()> {
     ensure!(is_png, "--out {}: expected a name ending in .png", args.out.display());
     let saved = checkpoint::load::<f64>(&args.model)?;
     dictionary_mosaic(&saved.dictionary).save_png(&args.out)?;
-    console.say(format!(
-        "{}: {} filters in ascending order of variance",
-        args.out.display(),
-        saved.dictionary.n_filters()
-    ));
+    let legend = legend(saved.dictionary.shape()).map_or(String::new(), |legend| format!("; {legend}"));
+    let n = saved.dictionary.n_filters();
+    console.say(format!("{}: {n} filters in ascending order of variance{legend}", args.out.display()));
     Ok(())
 }
 

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 const READERS: usize = 2;
 /// So many samples, or those with so many numbers, wait in the queue at most.
 const SAMPLES: usize = 32;
-const NUMBERS: usize = 1 << 22;
+const NUMBERS: usize = 1 << 20;
 
 /// One visit: the sample's number, and the pass it is drawn for; none for samples that are looked at, not learned from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,4 +1,6 @@
+use super::mosaic::Layout;
 use super::*;
+use ocsc::Dictionary;
 
 /// Filters of `shape` whose values are given, scaled into the unit ball.
 fn dictionary(shape: Shape, rank: usize, filters: &[Vec<f64>]) -> Dictionary<f64> {
@@ -66,8 +68,48 @@ fn mosaic_of_signals_draws_lines() {
         assert!(!inked.is_empty(), "column {x} has ink");
         inked.iter().sum::<u32>() as f64 / inked.len() as f64
     };
-    assert!(mean_row(0) > mean_row(128) && mean_row(128) > mean_row(255), "a rising ramp rises");
+    assert!(mean_row(8) > mean_row(128) && mean_row(128) > mean_row(247), "a rising ramp rises");
     assert!((mean_row(128) - 64.0).abs() < 3.0);
+}
+
+#[test]
+fn mosaic_of_signals_of_several_channels_draws_a_line_each() {
+    let shape = Shape { channels: 2, depth: 1, height: 1, width: 8 };
+    let picture = dictionary_mosaic(&dictionary(shape, 1, &[[[0.5; 8], [-0.5; 8]].concat()]));
+    assert_eq!(picture.size(), (256, 128), "one plot for both");
+    // Blue above the rule, orange below, whose edges are softened: by which of red and blue prevails.
+    let leaning = |y: u32| {
+        let Rgba([r, _, b, _]) = *picture.pixels.get_pixel(100, y);
+        i32::from(b) - i32::from(r)
+    };
+    assert!((0..64).any(|y| leaning(y) > 60) && (0..64).all(|y| leaning(y) > -10));
+    assert!((64..128).any(|y| leaning(y) < -60) && (64..128).all(|y| leaning(y) < 10));
+}
+
+#[test]
+fn mosaic_of_many_channels_is_in_false_colours() {
+    // Only the last two of six channels are not zero: red, where they are.
+    let shape = Shape { channels: 6, ..Shape::image(2, 1) };
+    let filter = [[0.0; 8].as_slice(), &[0.4, 0.0, 0.4, 0.0]].concat();
+    let picture = dictionary_mosaic(&dictionary(shape, 2, &[filter]));
+    assert_eq!(rgb(&picture, 0, 0), [255, 128, 128]);
+    assert_eq!(rgb(&picture, 0, 16), [128; 3]);
+}
+
+#[test]
+fn legends_say_what_is_shown() {
+    let legend = |channels: usize, depth: usize, height: usize| {
+        legend(Shape { channels, depth, height, width: 9 }).unwrap_or_default()
+    };
+    assert_eq!(legend(1, 1, 9), "");
+    assert_eq!(legend(1, 1, 1), "");
+    assert_eq!(legend(2, 1, 1), "one line per channel: blue, orange");
+    assert!(legend(7, 1, 1).ends_with("crimson, and again"));
+    assert!(legend(2, 1, 9).contains("side by side"));
+    assert_eq!(legend(3, 5, 9), "the three channels as red, green and blue; 5 slices from left to right");
+    assert!(legend(4, 1, 9).ends_with("channels 1 to 2 as blue, 3 as green, 4 as red"));
+    assert!(legend(16, 1, 9).ends_with("channels 1 to 6 as blue, 7 to 11 as green, 12 to 16 as red"));
+    assert_eq!(legend(1, 3, 9), "3 slices from left to right");
 }
 
 #[test]

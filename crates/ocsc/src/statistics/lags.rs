@@ -37,6 +37,9 @@ use crate::{Atom, Code, Dictionary, Error, Real, Result, Sample, Shape};
 use rayon::prelude::*;
 use std::borrow::Cow;
 
+/// So many products of neighbouring atoms are collected before they are added, give or take the neighbours of one atom.
+const PRODUCTS: usize = 1 << 14;
+
 /// How far the weight may be from 1 before it is multiplied in, as a factor.
 const FAR: f64 = 64.0;
 
@@ -202,9 +205,15 @@ impl<T: Real> Lags<T> {
         }
         // Every filter's sums belong to one task, so threads change nothing.
         tasks.into_par_iter().for_each_init(Vec::new, |products, (k, row, psi, atoms)| {
-            atoms.iter().for_each(|a| lines.neighbours(a, scale, k, window, products));
-            // Apart from the search: most additions wait for memory, and so many wait at once.
-            products.drain(..).for_each(|(at, product)| row[at] += product);
+            // Additions apart from the search: most of them wait for memory, and so many wait at once.
+            let mut add = |products: &mut Vec<(usize, T)>| products.drain(..).for_each(|(at, p)| row[at] += p);
+            for a in atoms {
+                lines.neighbours(a, scale, k, window, products);
+                if products.len() >= PRODUCTS {
+                    add(products);
+                }
+            }
+            add(products);
             canvas.add_patches(atoms, scale, positions, f, psi);
         });
         Ok(())

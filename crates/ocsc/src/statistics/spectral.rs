@@ -4,10 +4,11 @@
 //!
 //! ```text
 //! C^p = ( sum_i conj(z_i) z_i^T + rho I )^-1        Hermitian, K x K
-//! b^p =   sum_i x_i conj(z_i)                       K
+//! b^p =   sum_i x_i conj(z_i)                       K, for every channel of the samples
 //! ```
 //!
-//! so that the dictionary's row at p solves (C^p)^-1 d = b^p + rho (v - theta), see [`crate::update::Ocsc`].
+//! so that the dictionary's row at p solves (C^p)^-1 d = b^p + rho (v - theta), see [`crate::update::Ocsc`]. A code is one
+//! for all channels, so they share C^p, which takes the memory and the time.
 //!
 //! **Sums, not averages.** The paper averages, and its printed recursion for C_t (eq. `C_update`) yields
 //! (A_t + (rho P / t) I)^-1 instead of the (A_t + rho P I)^-1 that its dictionary step assumes; from t = 2 on the two
@@ -39,12 +40,12 @@ pub struct Spectral<T: Real> {
     fourier: Fourier<T>,
     /// {C^p}, (n_freqs, 2, packed triangle).
     inverse_gram: Vec<T>,
-    /// {b^p}, (n_freqs, 2, padded K).
+    /// {b^p}, (n_freqs, C, 2, padded K).
     cross: Vec<T>,
-    /// Spectra of the K maps of one code, (K, n_freqs), and of the sample, (n_freqs).
+    /// Spectra of the K maps of one code, (K, n_freqs), and of the sample, (C, n_freqs).
     z_f: Vec<Complex<T>>,
     x_f: Vec<Complex<T>>,
-    /// Right and left sides of the per-frequency systems, in filter order (n_freqs, 2, padded K).
+    /// Right and left sides of the per-frequency systems, in filter order (n_freqs, C, 2, padded K).
     right: Vec<T>,
     left: Vec<T>,
     /// For transforms of maps, a part each.
@@ -53,10 +54,7 @@ pub struct Spectral<T: Real> {
 
 impl<T: Real> Spectral<T> {
     /// No samples yet: C = I / rho, b = 0.
-    pub fn new(n_filters: usize, shape: Shape, rho: f64) -> Result<Self> {
-        if shape.channels != 1 {
-            return Err(Error::invalid("spectral statistics", "1 channel", format!("{} channels", shape.channels)));
-        }
+    pub fn new(n_filters: usize, shape: Shape, rho: f64) -> Self {
         let fourier = Fourier::new(shape.spatial());
         let freqs = fourier.n_freqs();
         let zero = Complex::new(T::zero(), T::zero());
@@ -66,31 +64,33 @@ impl<T: Real> Spectral<T> {
         for c in inverse_gram.chunks_exact_mut(2 * tri) {
             (0..n_filters).for_each(|k| c[triangle(k) + k] = diagonal);
         }
-        let pixels = fourier.n_pixels();
-        Ok(Spectral {
+        let (pixels, rows) = (fourier.n_pixels(), freqs * shape.channels);
+        Spectral {
             n_filters,
             shape,
             rho,
             inverse_gram,
-            cross: vec![T::zero(); freqs * row_len(n_filters)],
-            right: vec![T::zero(); freqs * row_len(n_filters)],
-            left: vec![T::zero(); freqs * row_len(n_filters)],
+            cross: vec![T::zero(); rows * row_len(n_filters)],
+            right: vec![T::zero(); rows * row_len(n_filters)],
+            left: vec![T::zero(); rows * row_len(n_filters)],
             z_f: vec![zero; n_filters * freqs],
-            x_f: vec![zero; freqs],
+            x_f: vec![zero; rows],
             scratch: (0..n_filters.min(BLOCK)).map(|_| (fourier.scratch(), vec![T::zero(); pixels])).collect(),
             fourier,
-        })
+        }
     }
 
     /// Bytes that {C^p} and {b^p} take, without planning.
     pub fn bytes(n_filters: usize, shape: Shape) -> usize {
-        let cross = n_freqs(shape).saturating_mul(row_len(n_filters));
-        Self::inverse_gram_len(n_filters, shape).saturating_add(cross).saturating_mul(size_of::<T>())
+        let [inverse_gram, cross] = Self::lens(n_filters, shape);
+        inverse_gram.saturating_add(cross).saturating_mul(size_of::<T>())
     }
 
-    /// Numbers in {C^p}.
-    pub(crate) fn inverse_gram_len(n_filters: usize, shape: Shape) -> usize {
-        n_freqs(shape).saturating_mul(2).saturating_mul(triangle(n_filters))
+    /// Numbers in {C^p} and in {b^p}.
+    pub(crate) fn lens(n_filters: usize, shape: Shape) -> [usize; 2] {
+        let freqs = n_freqs(shape);
+        let cross = freqs.saturating_mul(shape.channels).saturating_mul(row_len(n_filters));
+        [freqs.saturating_mul(2).saturating_mul(triangle(n_filters)), cross]
     }
 
     /// The plan shared with the update.
@@ -117,9 +117,10 @@ impl<T: Real> Spectral<T> {
         (0..k * k).map(|i| entry(i / k, i % k)).collect()
     }
 
-    /// b^p at frequency `freq` of the half spectrum, (K): a copy, to look at.
+    /// b^p at frequency `freq` of the half spectrum, (C, K): a copy, to look at.
     pub fn cross(&self, freq: usize) -> Vec<Complex<T>> {
-        (0..self.n_filters).map(|filter| at(&self.cross, self.n_filters, freq, filter)).collect()
+        let (k, channels) = (self.n_filters, self.shape.channels);
+        (0..channels * k).map(|i| at(&self.cross, k, freq * channels + i / k, i % k)).collect()
     }
 
     /// {C^p} and {b^p} as flat arrays, for checkpoints.
@@ -134,23 +135,30 @@ impl<T: Real> Spectral<T> {
 
     /// Adds one sample with its code.
     pub fn absorb(&mut self, sample: &Sample<T>, code: &Code<T>) -> Result<()> {
+        sample.check_whole()?;
         if sample.shape() != self.shape || code.shape() != self.shape.spatial() || code.n_filters() != self.n_filters {
             let expected = format!("samples of {} with {} filters", self.shape, self.n_filters);
             let found = format!("{} with {} filters", sample.shape(), code.n_filters());
             return Err(Error::invalid("spectral statistics", expected, found));
         }
         self.transform(sample, code);
-        let (k, freqs) = (self.n_filters, self.fourier.n_freqs());
+        let (k, freqs, channels) = (self.n_filters, self.fourier.n_freqs(), self.shape.channels);
         let (tri, row) = (2 * triangle(k), row_len(k));
+        let rows = channels * row;
         let (z_f, x_f) = (&self.z_f, &self.x_f);
-        let work = self.right.par_chunks_mut(TILE * row).zip(self.left.par_chunks_mut(TILE * row));
-        let tiles = self.inverse_gram.par_chunks_mut(TILE * tri).zip(self.cross.par_chunks_mut(TILE * row));
+        let work = self.right.par_chunks_mut(TILE * rows).zip(self.left.par_chunks_mut(TILE * rows));
+        let tiles = self.inverse_gram.par_chunks_mut(TILE * tri).zip(self.cross.par_chunks_mut(TILE * rows));
         tiles.zip(work).enumerate().for_each(|(tile, ((c, b), (y, w)))| {
+            // One vector per frequency will do here.
+            let y = &mut y[..c.len() / tri * row];
             gather(y, row, k, |filter, i| z_f[filter * freqs + tile * TILE + i].conj());
             let vectors = y.chunks_exact(row).zip(w.chunks_exact_mut(row));
-            let matrices = c.chunks_exact_mut(tri).zip(b.chunks_exact_mut(row));
+            let matrices = c.chunks_exact_mut(tri).zip(b.chunks_exact_mut(rows));
             for (i, ((c, b), (y, w))) in matrices.zip(vectors).enumerate() {
-                dispatch(Absorb { c, b, x: x_f[tile * TILE + i], y, w });
+                for (channel, b) in b.chunks_exact_mut(row).enumerate() {
+                    add_scaled(b, x_f[channel * freqs + tile * TILE + i], y);
+                }
+                dispatch(Absorb { c, y, w });
             }
         });
         Ok(())
@@ -159,7 +167,9 @@ impl<T: Real> Spectral<T> {
     /// The spectra of the sample and of the code's maps.
     fn transform(&mut self, sample: &Sample<T>, code: &Code<T>) {
         let (fourier, freqs) = (&self.fourier, self.fourier.n_freqs());
-        fourier.forward(sample.data(), &mut self.x_f, &mut self.scratch[0].0);
+        for (x, x_f) in sample.data().chunks_exact(fourier.n_pixels()).zip(self.x_f.chunks_exact_mut(freqs)) {
+            fourier.forward(x, x_f, &mut self.scratch[0].0);
+        }
         let per = self.n_filters.div_ceil(self.scratch.len());
         let parts = self.z_f.par_chunks_mut(per * freqs).zip(&mut self.scratch).enumerate();
         parts.for_each(|(part, (spectra, (scratch, map)))| {
@@ -174,20 +184,26 @@ impl<T: Real> Spectral<T> {
         });
     }
 
-    /// d = C^p (b^p + rho r) at every frequency; `r(i)` is in map order (K, n_freqs), d in filter order, in
-    /// [`Spectral::solution`].
+    /// d = C^p (b^p + rho r) at every frequency and for every channel; `r(i)` is in map order (K, C, n_freqs), d in filter
+    /// order, in [`Spectral::solution`].
     pub(crate) fn solve(&mut self, r: impl Fn(usize) -> Complex<T> + Sync) {
-        let (k, freqs) = (self.n_filters, self.fourier.n_freqs());
+        let (k, freqs, channels) = (self.n_filters, self.fourier.n_freqs(), self.shape.channels);
         let (tri, row) = (2 * triangle(k), row_len(k));
+        let rows = channels * row;
         let rho = T::of(self.rho);
-        let work = self.right.par_chunks_mut(TILE * row).zip(self.left.par_chunks_mut(TILE * row));
-        let tiles = self.inverse_gram.par_chunks(TILE * tri).zip(self.cross.par_chunks(TILE * row));
+        let work = self.right.par_chunks_mut(TILE * rows).zip(self.left.par_chunks_mut(TILE * rows));
+        let tiles = self.inverse_gram.par_chunks(TILE * tri).zip(self.cross.par_chunks(TILE * rows));
         tiles.zip(work).enumerate().for_each(|(tile, ((c, b), (right, left)))| {
-            gather(right, row, k, |filter, i| r(filter * freqs + tile * TILE + i).scale(rho));
+            for channel in 0..channels {
+                let entry = |filter: usize, i: usize| r((filter * channels + channel) * freqs + tile * TILE + i);
+                gather(&mut right[channel * row..], rows, k, |filter, i| entry(filter, i).scale(rho));
+            }
             right.iter_mut().zip(b).for_each(|(r, b)| *r += *b);
-            let vectors = right.chunks_exact(row).zip(left.chunks_exact_mut(row));
+            let vectors = right.chunks_exact(rows).zip(left.chunks_exact_mut(rows));
             for (c, (r, d)) in c.chunks_exact(tri).zip(vectors) {
-                dispatch(Multiply { c, r, d });
+                for (r, d) in r.chunks_exact(row).zip(d.chunks_exact_mut(row)) {
+                    dispatch(Multiply { c, r, d });
+                }
             }
         });
     }
@@ -198,19 +214,21 @@ impl<T: Real> Spectral<T> {
     }
 }
 
-/// Entry `filter` at frequency `freq` of an array in filter order.
-pub(crate) fn at<T: Real>(filter_order: &[T], n_filters: usize, freq: usize, filter: usize) -> Complex<T> {
-    let row = &filter_order[freq * row_len(n_filters)..];
+/// Entry `filter` of row `row` = (frequency, channel) of an array in filter order.
+pub(crate) fn at<T: Real>(filter_order: &[T], n_filters: usize, row: usize, filter: usize) -> Complex<T> {
+    let row = &filter_order[row * row_len(n_filters)..];
     Complex::new(row[filter], row[n_filters.next_multiple_of(BLOCK) + filter])
 }
 
-/// Fills a tile in filter order (frequencies, 2, padded K) from `entry(filter, i)`, i counting the tile's frequencies.
-fn gather<T: Real>(tile: &mut [T], row: usize, n_filters: usize, entry: impl Fn(usize, usize) -> Complex<T>) {
+/// Fills every `pitch`-th vector of a tile in filter order, (2, padded K) each, from `entry(filter, i)`, i counting the
+/// tile's frequencies.
+fn gather<T: Real>(tile: &mut [T], pitch: usize, n_filters: usize, entry: impl Fn(usize, usize) -> Complex<T>) {
+    let half = row_len(n_filters) / 2;
     for filter in 0..n_filters {
-        for (i, vector) in tile.chunks_exact_mut(row).enumerate() {
+        for (i, vector) in tile.chunks_mut(pitch).enumerate() {
             let value = entry(filter, i);
             vector[filter] = value.re;
-            vector[row / 2 + filter] = value.im;
+            vector[half + filter] = value.im;
         }
     }
 }
@@ -231,11 +249,20 @@ fn triangle(k: usize) -> usize {
     (BLOCK * blocks / 2 + rest).saturating_mul(BLOCK.saturating_mul(blocks + 1))
 }
 
-/// b <- b + x y and, by Sherman-Morrison, C <- (C^-1 + y y^H)^-1, at one frequency.
+/// b <- b + x y at one frequency.
+fn add_scaled<T: Real>(b: &mut [T], x: Complex<T>, y: &[T]) {
+    let half = y.len() / 2;
+    let (y_re, y_im) = y.split_at(half);
+    let (b_re, b_im) = b.split_at_mut(half);
+    for k in 0..half {
+        b_re[k] += x.re * y_re[k] - x.im * y_im[k];
+        b_im[k] += x.re * y_im[k] + x.im * y_re[k];
+    }
+}
+
+/// C <- (C^-1 + y y^H)^-1 by Sherman-Morrison, at one frequency.
 struct Absorb<'a, T> {
     c: &'a mut [T],
-    b: &'a mut [T],
-    x: Complex<T>,
     y: &'a [T],
     /// Receives C y.
     w: &'a mut [T],
@@ -247,12 +274,6 @@ impl<T: Real> Kernel for Absorb<'_, T> {
     #[inline(always)]
     fn run<const FMA: bool>(self) {
         let half = self.y.len() / 2;
-        let (y_re, y_im) = self.y.split_at(half);
-        let (b_re, b_im) = self.b.split_at_mut(half);
-        for k in 0..half {
-            b_re[k] += self.x.re * y_re[k] - self.x.im * y_im[k];
-            b_im[k] += self.x.re * y_im[k] + self.x.im * y_re[k];
-        }
         Multiply { c: &*self.c, r: self.y, d: &mut *self.w }.run::<FMA>();
         // 1 + y^H C y, which is real and at least 1 since C is positive definite
         let product: f64 = self.y.iter().zip(&*self.w).map(|(y, w)| y.f64() * w.f64()).sum();
@@ -371,6 +392,7 @@ mod tests {
             for fused in [true, false] {
                 let (mut c, y) = (packed(k, &full), vector(k, &r));
                 let (mut b, mut w) = (vec![0.0; row_len(k)], vec![7.0; row_len(k)]);
+                add_scaled(&mut b, x, &y);
                 let multiply = Multiply { c: &c, r: &y, d: &mut w };
                 if fused {
                     dispatch(multiply)
@@ -378,7 +400,7 @@ mod tests {
                     multiply.run::<false>()
                 }
                 assert!(close(&w, &vector(k, &product)), "K = {k}");
-                let absorb = Absorb { c: &mut c, b: &mut b, x, y: &y, w: &mut w };
+                let absorb = Absorb { c: &mut c, y: &y, w: &mut w };
                 if fused {
                     dispatch(absorb)
                 } else {

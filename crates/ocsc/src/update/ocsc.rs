@@ -6,6 +6,9 @@
 //! min 1/2P sum_p ( d(p)^H A^p d(p) - 2 Re d(p)^H b^p )   subject to D = V, V_k zero outside the filter, ||V_k|| <= 1
 //! ```
 //!
+//! With several channels d(p) and b^p are one vector for each, the sum runs over them too, and A^p is the same for all:
+//! they meet only in the norms.
+//!
 //! **ADMM** with the scaled dual Theta and the fixed rho of the statistics; one iteration is
 //!
 //! ```text
@@ -19,7 +22,7 @@
 //!
 //! **Stored**: e = d + theta, from which theta = e - v once v is renewed, so v - theta = 2 v - e.
 //!
-//! **Cost** K^2 P per iteration, at the speed of memory; memory K^2 P for the statistics, 2 K P here.
+//! **Cost** C K^2 P per iteration, for one channel at the speed of memory; memory K^2 P for the statistics, 2 C K P here.
 
 use super::{Update, Updated};
 use crate::checkpoint::State;
@@ -42,7 +45,7 @@ pub struct Ocsc<T: Real> {
 /// Everything that depends on the samples' shape.
 struct Plan<T: Real> {
     statistics: Spectral<T>,
-    /// Spectra of V and of D + Theta, (K, n_freqs) each.
+    /// Spectra of V and of D + Theta, (K, C, n_freqs) each.
     v_f: Vec<Complex<T>>,
     e_f: Vec<Complex<T>>,
     tasks: Vec<Task<T>>,
@@ -70,8 +73,8 @@ impl<T: Real> Ocsc<T> {
 }
 
 impl<T: Real> Plan<T> {
-    fn new(n_filters: usize, filter: Shape, shape: Shape, rho: f64) -> Result<Self> {
-        let statistics = Spectral::new(n_filters, shape, rho)?;
+    fn new(n_filters: usize, filter: Shape, shape: Shape, rho: f64) -> Self {
+        let statistics = Spectral::new(n_filters, shape, rho);
         let fourier = statistics.fourier();
         let zero = Complex::new(T::zero(), T::zero());
         let freqs = fourier.n_freqs();
@@ -82,15 +85,16 @@ impl<T: Real> Plan<T> {
             sums: [0.0; 3],
         };
         let tasks = (0..n_filters.div_ceil(FILTERS)).map(|_| task()).collect();
-        Ok(Plan { v_f: vec![zero; n_filters * freqs], e_f: vec![zero; n_filters * freqs], tasks, statistics })
+        let spectra = vec![zero; n_filters * shape.channels * freqs];
+        Plan { v_f: spectra.clone(), e_f: spectra, tasks, statistics }
     }
 
     /// v <- F V.
     fn set_aux(&mut self, dictionary: &Dictionary<T>) {
         let fourier = self.statistics.fourier();
         let (filter, freqs) = (dictionary.shape(), fourier.n_freqs());
-        for (k, spectrum) in self.v_f.chunks_exact_mut(freqs).enumerate() {
-            fourier.forward_padded(dictionary.filter(k), filter.spatial(), spectrum, &mut self.tasks[0].scratch);
+        for (spectrum, taps) in self.v_f.chunks_exact_mut(freqs).zip(dictionary.data().chunks_exact(filter.pixels())) {
+            fourier.forward_padded(taps, filter.spatial(), spectrum, &mut self.tasks[0].scratch);
         }
     }
 
@@ -100,32 +104,38 @@ impl<T: Real> Plan<T> {
         let (v_f, e_f) = (&self.v_f, &self.e_f);
         self.statistics.solve(|i| v_f[i] + v_f[i] - e_f[i]);
         let (fourier, d) = (self.statistics.fourier(), self.statistics.solution());
-        let freqs = fourier.n_freqs();
-        let spectra = self.e_f.par_chunks_mut(FILTERS * freqs).zip(self.v_f.par_chunks_mut(FILTERS * freqs));
+        let (freqs, channels, taps) = (fourier.n_freqs(), filter.channels, filter.pixels());
+        let many = FILTERS * channels * freqs;
+        let spectra = self.e_f.par_chunks_mut(many).zip(self.v_f.par_chunks_mut(many));
         let filters = dictionary.data_mut().par_chunks_mut(FILTERS * filter.len());
         self.tasks.par_iter_mut().zip(spectra.zip(filters)).enumerate().for_each(|(t, (task, ((e, v), filters)))| {
             task.sums = [0.0; 3];
+            let d = |freq: usize, j: usize, channel: usize| at(d, k, freq * channels + channel, t * FILTERS + j);
             // e <- d + theta = d + e - v, for all filters of the task while d's cache lines are at hand
-            for freq in 0..freqs {
-                for j in 0..v.len() / freqs {
-                    let i = j * freqs + freq;
-                    e[i] = at(d, k, freq, t * FILTERS + j) + e[i] - v[i];
+            for (freq, channel) in (0..freqs).flat_map(|freq| (0..channels).map(move |channel| (freq, channel))) {
+                for j in 0..filters.len() / filter.len() {
+                    let i = (j * channels + channel) * freqs + freq;
+                    e[i] = d(freq, j, channel) + e[i] - v[i];
                 }
             }
-            let maps = e.chunks_exact(freqs).zip(v.chunks_exact_mut(freqs));
+            let maps = e.chunks_exact(channels * freqs).zip(v.chunks_exact_mut(channels * freqs));
             for (j, ((e, v), aux)) in maps.zip(filters.chunks_exact_mut(filter.len())).enumerate() {
-                task.spectrum.copy_from_slice(e);
-                fourier.inverse_cropped(&mut task.spectrum, filter.spatial(), &mut task.filter, &mut task.scratch);
+                for (e, target) in e.chunks_exact(freqs).zip(task.filter.chunks_exact_mut(taps)) {
+                    task.spectrum.copy_from_slice(e);
+                    fourier.inverse_cropped(&mut task.spectrum, filter.spatial(), target, &mut task.scratch);
+                }
                 project_unit_ball(&mut task.filter);
                 for (old, new) in aux.iter_mut().zip(&task.filter) {
                     task.sums[1] += (new.f64() - old.f64()).powi(2);
                     task.sums[2] += new.f64().powi(2);
                     *old = *new;
                 }
-                fourier.forward_padded(aux, filter.spatial(), v, &mut task.scratch);
-                let difference = |freq: usize| (at(d, k, freq, t * FILTERS + j) - v[freq]).norm_sqr().f64();
-                let sum: f64 = (0..freqs).map(|freq| fourier.weight(freq) as f64 * difference(freq)).sum();
-                task.sums[0] += sum / fourier.n_pixels() as f64;
+                for (channel, (v, aux)) in v.chunks_exact_mut(freqs).zip(aux.chunks_exact(taps)).enumerate() {
+                    fourier.forward_padded(aux, filter.spatial(), v, &mut task.scratch);
+                    let difference = |freq: usize| (d(freq, j, channel) - v[freq]).norm_sqr().f64();
+                    let sum: f64 = (0..freqs).map(|freq| fourier.weight(freq) as f64 * difference(freq)).sum();
+                    task.sums[0] += sum / fourier.n_pixels() as f64;
+                }
             }
         });
         self.tasks.iter().fold([0.0; 3], |[a, b, c], task| [a + task.sums[0], b + task.sums[1], c + task.sums[2]])
@@ -142,9 +152,11 @@ fn default_rho<T: Real>(code: &Code<T>) -> f64 {
 
 impl<T: Real> Update<T> for Ocsc<T> {
     fn absorb(&mut self, sample: &Sample<T>, code: &Code<T>, dictionary: &Dictionary<T>) -> Result<()> {
+        // Before a plan is made for it.
+        sample.check_whole()?;
         if self.plan.is_none() {
             let rho = self.config.rho.unwrap_or_else(|| default_rho(code));
-            let mut plan = Plan::new(dictionary.n_filters(), dictionary.shape(), sample.shape(), rho)?;
+            let mut plan = Plan::new(dictionary.n_filters(), dictionary.shape(), sample.shape(), rho);
             plan.set_aux(dictionary);
             // theta = 0
             plan.e_f.copy_from_slice(&plan.v_f);
@@ -196,8 +208,10 @@ impl<T: Real> Update<T> for Ocsc<T> {
         let shape = Shape { channels, depth, height, width };
         dictionary.check_sample_shape(shape)?;
         // Before anything is allocated for a shape that a damaged file made up.
-        state.check_len("inverse_gram", Spectral::<T>::inverse_gram_len(dictionary.n_filters(), shape))?;
-        let mut plan = Plan::new(dictionary.n_filters(), dictionary.shape(), shape, rho)?;
+        let [inverse_gram, cross] = Spectral::<T>::lens(dictionary.n_filters(), shape);
+        state.check_len("inverse_gram", inverse_gram)?;
+        state.check_len("cross", cross)?;
+        let mut plan = Plan::new(dictionary.n_filters(), dictionary.shape(), shape, rho);
         let [inverse_gram, cross] = plan.statistics.arrays_mut();
         state.copy_array("inverse_gram", inverse_gram)?;
         state.copy_array("cross", cross)?;

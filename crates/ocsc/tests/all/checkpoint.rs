@@ -5,7 +5,7 @@ use ocsc::checkpoint::{Saved, load, save};
 use ocsc::learner::Step;
 use ocsc::observe::{Moment, Observer, Silent};
 use ocsc::train::{Ended, Progress, Schedule, train};
-use ocsc::{Config, Online, Real, Result, Sample};
+use ocsc::{Config, Online, Real, Result, Sample, Shape};
 use proptest::prelude::*;
 use safetensors::tensor::{Dtype, TensorView};
 use std::collections::HashMap;
@@ -15,6 +15,13 @@ use std::path::Path;
 fn tiny<T: Real>() -> (Config, Vec<Sample<T>>) {
     let (samples, _) = planted::<T>(3, 10, 5, 0.05, 21);
     (Config { passes: 3, batch_size: 2, ..small_config(4, &[3, 3], 0.1) }, samples)
+}
+
+/// The same with channels.
+fn tiny_colour<T: Real>(channels: usize, axes: [usize; 3], filter: &[usize]) -> (Config, Vec<Sample<T>>) {
+    let corner = Shape::from_axes(channels, filter).unwrap();
+    let samples = made_of(&filters(3, corner, 21), axes, 5, 22);
+    (Config { filter_shape: filter.to_vec(), ..tiny::<T>().0 }, samples)
 }
 
 /// Writes a checkpoint at one step, and ends the run there if told to.
@@ -36,19 +43,19 @@ impl<T: Real> Observer<T> for SaveAt<'_> {
     }
 }
 
-fn resumed_run_is_the_uninterrupted_one<T: Real>(reset: bool) {
+fn resumed_run_is_the_uninterrupted_one<T: Real>((mut config, samples): (Config, Vec<Sample<T>>), reset: bool) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("checkpoint.safetensors");
-    let (mut config, samples) = tiny::<T>();
     config.update.reset = reset;
-    let mut whole = Online::<T>::new(config.clone(), 1).unwrap();
+    let channels = samples[0].shape().channels;
+    let mut whole = Online::<T>::new(config.clone(), channels).unwrap();
     let schedule = Schedule::default();
     let outcome = train(&mut whole, &samples, None, &schedule, Progress::default(), &mut Silent).unwrap();
     assert_eq!((outcome.ended, outcome.progress.step), (Ended::Finished, 9));
     // Within a pass, at the end of a pass, at the end of the run.
     for step in [1, 3, 5, 6, 9] {
         for stop in [true, false] {
-            let mut learner = Online::<T>::new(config.clone(), 1).unwrap();
+            let mut learner = Online::<T>::new(config.clone(), channels).unwrap();
             let mut observer = SaveAt { path: &path, step, stop };
             train(&mut learner, &samples, None, &schedule, Progress::default(), &mut observer).unwrap();
             let saved = load::<T>(&path).unwrap();
@@ -67,9 +74,12 @@ fn resumed_run_is_the_uninterrupted_one<T: Real>(reset: bool) {
 
 #[test]
 fn resumed_runs_are_the_uninterrupted_ones_bit_for_bit() {
-    resumed_run_is_the_uninterrupted_one::<f32>(false);
-    resumed_run_is_the_uninterrupted_one::<f64>(false);
-    resumed_run_is_the_uninterrupted_one::<f32>(true);
+    resumed_run_is_the_uninterrupted_one(tiny::<f32>(), false);
+    resumed_run_is_the_uninterrupted_one(tiny::<f64>(), false);
+    resumed_run_is_the_uninterrupted_one(tiny::<f32>(), true);
+    resumed_run_is_the_uninterrupted_one(tiny_colour::<f32>(3, [1, 10, 9], &[3, 3]), false);
+    resumed_run_is_the_uninterrupted_one(tiny_colour::<f64>(2, [1, 1, 60], &[7]), false);
+    resumed_run_is_the_uninterrupted_one(tiny_colour::<f32>(2, [4, 6, 5], &[2, 3, 3]), true);
 }
 
 #[test]

@@ -3,9 +3,9 @@
 use crate::common::*;
 use faer::Mat;
 use faer::linalg::solvers::{PartialPivLu, Solve};
-use ocsc::coder::{Admm, Coded, Coder, Status};
-use ocsc::config::{CoderConfig, StopRule};
-use ocsc::{Dictionary, Real, Sample};
+use ocsc::coder::{ActiveSet, Admm, Coded, Coder, Status};
+use ocsc::config::{ActiveSetConfig, Boundary, CoderConfig, StopRule};
+use ocsc::{Dictionary, Real, Sample, Shape};
 use proptest::prelude::*;
 
 /// Eq. `fcsc_code` step by step, as in the textbook: z, u and y stored, one dense system factored. The library's
@@ -38,16 +38,16 @@ fn beta_max<T: Real>(d: &Dictionary<T>, x: &Sample<T>) -> f64 {
     Admm::new(d, 1.0, 1.0, CoderConfig::default()).unwrap().beta_max(x).unwrap()
 }
 
-/// Small 1-D, 2-D and 3-D problems: (axes, filter, K, seed).
-fn problems() -> impl Strategy<Value = ([usize; 3], [usize; 3], usize, u64)> {
+/// Small 1-D, 2-D and 3-D problems of one to three channels: (axes, filter, K, seed).
+fn problems() -> impl Strategy<Value = (Shape, Shape, usize, u64)> {
     let sizes = prop_oneof![
         (Just(1_usize), Just(1_usize), 8..40_usize),
         (Just(1_usize), 3..7_usize, 3..7_usize),
         (2..4_usize, 2..4_usize, 2..5_usize),
     ];
-    (sizes, 1..6_usize, 0..10_000_u64).prop_flat_map(|((d, h, w), k, seed)| {
-        let corner = (1..=d, 1..=h, 1..=w.min(7)).prop_map(|(a, b, c)| [a, b, c]);
-        (Just([d, h, w]), corner, Just(k), Just(seed))
+    (sizes, 1..4_usize, 1..6_usize, 0..10_000_u64).prop_flat_map(|((d, h, w), channels, k, seed)| {
+        let corner = (1..=d, 1..=h, 1..=w.min(7)).prop_map(move |(a, b, c)| colour(channels, [a, b, c]));
+        (Just(colour(channels, [d, h, w])), corner, Just(k), Just(seed))
     })
 }
 
@@ -129,6 +129,16 @@ proptest! {
     }
 
     #[test]
+    fn both_coders_agree((axes, corner, k, seed) in problems(), ratio in 0.1..0.9_f64) {
+        let (d, x) = (filters::<f64>(k, corner, seed), noise::<f64>(axes, seed + 1));
+        let beta = ratio * beta_max(&d, &x);
+        let admm = code(&d, &x, beta, 1e-7, CoderConfig { max_iters: 1_000_000, ..CoderConfig::default() });
+        let mut fast = ActiveSet::new(&d, beta, 1e-7, Boundary::Circular, ActiveSetConfig::default()).unwrap();
+        prop_assert!(relative(fast.beta_max(&x).unwrap(), beta_max(&d, &x)) < 1e-10);
+        prop_assert!(relative(admm.total(), fast.code(&x, None).unwrap().total()) < 1e-6);
+    }
+
+    #[test]
     fn from_beta_max_up_the_code_is_zero((axes, corner, k, seed) in problems()) {
         let (d, x) = (filters::<f64>(k, corner, seed), noise::<f64>(axes, seed + 1));
         let top = beta_max(&d, &x);
@@ -193,8 +203,10 @@ proptest! {
 /// taken by all the small filters above.
 #[test]
 fn transforms_and_non_zeros_give_the_same_iterates() {
-    for (axes, corner, k) in [([1, 9, 9], [1, 7, 7], 1), ([1, 8, 10], [1, 8, 7], 2), ([4, 5, 6], [4, 4, 5], 1)] {
-        let (d, x) = (filters::<f64>(k, corner, 5), noise::<f64>(axes, 6));
+    let cases = [([1, 9, 9], [1, 7, 7], 1, 1), ([1, 8, 10], [1, 8, 7], 2, 1), ([4, 5, 6], [4, 4, 5], 1, 2)];
+    for (axes, corner, k, channels) in cases {
+        let axes = colour(channels, axes);
+        let (d, x) = (filters::<f64>(k, colour(channels, corner), 5), noise::<f64>(axes, 6));
         let beta = 1e-4 * beta_max(&d, &x);
         for relaxation in [1.0, 1.8] {
             let mut dense = 0;
@@ -211,14 +223,27 @@ fn transforms_and_non_zeros_give_the_same_iterates() {
 
 #[test]
 fn threads_do_not_change_a_bit() {
-    let (d, x) = (filters::<f32>(19, [1, 5, 5], 1), noise::<f32>([1, 20, 23], 2));
-    let top = beta_max(&d, &x);
-    for ratio in [0.2, 1e-4] {
+    for (channels, ratio) in [(1, 0.2), (1, 1e-4), (3, 0.2), (3, 1e-4)] {
+        let (d, x) = (filters::<f32>(19, colour(channels, [1, 5, 5]), 1), noise(colour(channels, [1, 20, 23]), 2));
+        let top = beta_max(&d, &x);
         let run = || code(&d, &x, ratio * top, 1e-3, CoderConfig { max_iters: 60, ..CoderConfig::default() });
         let one = with_threads(1, run);
         assert_eq!(one, with_threads(2, run));
         assert_eq!(one, with_threads(3, run));
     }
+}
+
+/// A small penalty: so many non-zeros that the active set hands the code over, whose channels must survive.
+#[test]
+fn dense_codes_of_several_channels_are_handed_over() {
+    let (d, x) = (filters::<f64>(30, colour(2, [1, 5, 5]), 6), noise::<f64>(colour(2, [1, 20, 20]), 5));
+    let mut fast = ActiveSet::new(&d, 0.03, 0.01, Boundary::Circular, ActiveSetConfig::default()).unwrap();
+    let coded = fast.code(&x, None).unwrap();
+    assert!(coded.iterations > ActiveSetConfig::default().max_rounds, "{} iterations", coded.iterations);
+    assert_eq!(coded.status, Status::Converged);
+    let matrix = Matrix::new(&d, x.shape());
+    let gap = matrix.gap(x.data(), &coded.code.to_dense(), 0.03);
+    assert!((coded.gap - gap).abs() < 1e-10 * coded.total());
 }
 
 #[test]
@@ -275,7 +300,8 @@ fn nothing_is_remembered_from_earlier_samples() {
     let mut coder = Admm::new(&other, 0.5, 1e-4, config.clone()).unwrap();
     coder.code(&y, None).unwrap();
     coder.code(&x, None).unwrap();
-    for (d, x) in [(&d, &x), (&d, &y), (&larger, &y), (&larger, &x), (&d, &x)] {
+    let (spanning, z) = (filters::<f64>(5, colour(2, [1, 4, 4]), 6), noise::<f64>(colour(2, [1, 11, 12]), 7));
+    for (d, x) in [(&d, &x), (&d, &y), (&larger, &y), (&spanning, &z), (&larger, &x), (&d, &x)] {
         coder.set_dictionary(d);
         coder.beta_max(x).unwrap();
         assert_eq!(coder.code(x, None).unwrap(), fresh(d, x));

@@ -6,6 +6,7 @@ use ocsc::config::{Boundary, CoderConfig, UpdateConfig};
 use ocsc::observe::Silent;
 use ocsc::statistics::Spectral;
 use ocsc::train::{Progress, Schedule, evaluate, refuse, train};
+use ocsc::update::{Ocsc, Update};
 use ocsc::{Atom, Code, Config, Dictionary, Online, Sample, Shape};
 
 fn refused<T>(result: ocsc::Result<T>, expected: &str) {
@@ -122,12 +123,13 @@ fn samples_and_codes_must_fit_the_dictionary() {
     let start = Code::zero(2, [1, 8, 7]);
     refused(coder.code(&noise([1, 8, 8], 0), Some(&start)), "starting code");
     let colour_filters = Dictionary::<f32>::random(2, Shape { channels: 3, ..Shape::image(3, 3) }, 2, 0).unwrap();
-    refused(Admm::new(&colour_filters, 1.0, 0.1, CoderConfig::default()), "1 channel");
     coder.set_dictionary(&colour_filters);
-    refused(coder.code(&colour, None), "1 channel");
-    refused(Online::with_dictionary(small_config(2, &[3, 3], 1.0), colour_filters), "1 channel");
-    refused(Spectral::<f32>::new(2, colour.shape(), 1.0).map(|_| ()), "1 channel");
-    assert!(coder.code(&noise([1, 4, 3], 0), None).is_err(), "still the colour filters");
+    assert!(coder.code(&colour, None).is_ok());
+    refused(coder.code(&noise([1, 4, 3], 0), None), "3 channels");
+    refused(coder.beta_max(&noise([1, 4, 3], 0)), "3 channels");
+    let mut learner = Online::with_dictionary(small_config(2, &[3, 3], 1.0), colour_filters).unwrap();
+    refused(learner.partial_fit(&noise([1, 8, 8], 0)), "3 channels");
+    assert!(learner.partial_fit(&colour).is_ok());
     coder.set_dictionary(&d);
     assert!(coder.code(&noise([1, 4, 3], 0), None).is_ok(), "a sample of the filter's size");
 }
@@ -146,10 +148,26 @@ fn the_papers_statistics_take_one_size() {
     let mut learner = Online::<f32>::new(small_config(2, &[3, 3], 0.5), 1).unwrap();
     let result = train(&mut learner, &mixed, None, &Schedule::default(), Progress::default(), &mut Silent);
     refused(result, "sample ");
-    let mut statistics = Spectral::<f32>::new(2, Shape::image(4, 4), 1.0).unwrap();
+    let mut statistics = Spectral::<f32>::new(2, Shape::image(4, 4), 1.0);
     refused(statistics.absorb(&noise([1, 4, 4], 0), &Code::zero(3, [1, 4, 4])), "2 filters");
     refused(statistics.absorb(&noise([1, 4, 4], 0), &Code::zero(2, [1, 4, 5])), "4x4");
+    refused(statistics.absorb(&noise(colour(2, [1, 4, 4]), 0), &Code::zero(2, [1, 4, 4])), "2 channels of 4x4");
     assert_eq!(Spectral::<f32>::bytes(usize::MAX, Shape::image(1 << 40, 1 << 40)), usize::MAX);
+    // 12 frequencies; a triangle of two rows of a block each, and one row per channel, both complex.
+    assert_eq!(Spectral::<f32>::bytes(2, colour(3, [1, 4, 4])), 12 * 2 * (2 * 8 + 3 * 8) * 4);
+}
+
+#[test]
+fn the_papers_method_takes_no_masks() {
+    let (d, code) = (filters::<f32>(2, [1, 3, 3], 0), Code::zero(2, [1, 5, 5]));
+    let (shape, data, _) = noise::<f32>([1, 5, 5], 0).into_parts();
+    let masked = Sample::masked(shape, data, (0..25).map(|i| i % 3 > 0).collect()).unwrap();
+    let mut coder = Admm::new(&d, 1.0, 0.1, CoderConfig::default()).unwrap();
+    refused(coder.code(&masked, None), "masks: expected the method `ocsc`");
+    refused(coder.beta_max(&masked), "found a mask");
+    refused(Ocsc::new(UpdateConfig::default()).absorb(&masked, &code, &d), "found a mask");
+    refused(Spectral::new(2, shape, 1.0).absorb(&masked, &code), "found a mask");
+    refused(Online::with_dictionary(small_config(2, &[3, 3], 1.0), d).unwrap().partial_fit(&masked), "found a mask");
 }
 
 #[test]

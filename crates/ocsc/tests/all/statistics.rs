@@ -5,10 +5,10 @@ use faer::linalg::solvers::{DenseSolveCore, PartialPivLu};
 use faer::{Mat, c64};
 use num_complex::Complex;
 use ocsc::statistics::Spectral;
-use ocsc::{Code, Fourier, Real, Sample};
+use ocsc::{Code, Fourier, Real, Sample, Shape};
 use proptest::prelude::*;
 
-/// sum_i conj(z_i) z_i^T and sum_i x_i conj(z_i) at every frequency, in double precision and by the definition.
+/// sum_i conj(z_i) z_i^T and sum_i x_i conj(z_i), (C, K), at every frequency, in double precision and by the definition.
 struct Direct {
     fourier: Fourier<f64>,
     k: usize,
@@ -17,10 +17,11 @@ struct Direct {
 }
 
 impl Direct {
-    fn new(k: usize, axes: [usize; 3]) -> Self {
-        let fourier = Fourier::new(axes);
+    fn new(k: usize, axes: Shape) -> Self {
+        let fourier = Fourier::new(axes.spatial());
         let freqs = fourier.n_freqs();
-        Direct { fourier, k, gram: vec![Mat::zeros(k, k); freqs], cross: vec![vec![c64::new(0.0, 0.0); k]; freqs] }
+        let cross = vec![vec![c64::new(0.0, 0.0); axes.channels * k]; freqs];
+        Direct { fourier, k, gram: vec![Mat::zeros(k, k); freqs], cross }
     }
 
     fn spectrum(&self, map: &[f64]) -> Vec<c64> {
@@ -30,12 +31,15 @@ impl Direct {
     }
 
     fn absorb<T: Real>(&mut self, x: &Sample<T>, z: &Code<T>) {
-        let x_f = self.spectrum(&widen(x.data()));
-        let maps = widen(&z.to_dense());
-        let z_f: Vec<Vec<c64>> = maps.chunks(self.fourier.n_pixels()).map(|map| self.spectrum(map)).collect();
-        for (freq, x) in x_f.iter().enumerate() {
+        let spectra = |maps: Vec<f64>| -> Vec<Vec<c64>> {
+            maps.chunks(self.fourier.n_pixels()).map(|map| self.spectrum(map)).collect()
+        };
+        let (x_f, z_f) = (spectra(widen(x.data())), spectra(widen(&z.to_dense())));
+        for freq in 0..self.gram.len() {
             for i in 0..self.k {
-                self.cross[freq][i] += x * z_f[i][freq].conj();
+                for (channel, x) in x_f.iter().enumerate() {
+                    self.cross[freq][channel * self.k + i] += x[freq] * z_f[i][freq].conj();
+                }
                 for j in 0..self.k {
                     self.gram[freq][(i, j)] += z_f[i][freq].conj() * z_f[j][freq];
                 }
@@ -78,13 +82,14 @@ fn flat(matrix: &Mat<c64>) -> Vec<f64> {
     entries.flat_map(|c| [c.re, c.im]).collect()
 }
 
-fn problems() -> impl Strategy<Value = ([usize; 3], usize, u64)> {
+fn problems() -> impl Strategy<Value = (Shape, usize, u64)> {
     let sizes = prop_oneof![
         (Just(1_usize), Just(1_usize), 2..30_usize),
         (Just(1_usize), 2..7_usize, 2..7_usize),
         (2..4_usize, 2..4_usize, 2..5_usize),
     ];
-    (sizes, 1..20_usize, 0..10_000_u64).prop_map(|((d, h, w), k, seed)| ([d, h, w], k, seed))
+    let problem = |((d, h, w), channels, k, seed)| (colour(channels, [d, h, w]), k, seed);
+    (sizes, 1..4_usize, 1..20_usize, 0..10_000_u64).prop_map(problem)
 }
 
 proptest! {
@@ -95,13 +100,14 @@ proptest! {
         (axes, k, seed) in problems(), steps in 0..12_u64, rho in 0.1..100.0_f64, density in 0.0..1.0_f64,
     ) {
         let mut direct = Direct::new(k, axes);
-        let mut statistics = Spectral::<f64>::new(k, shape(axes), rho).unwrap();
-        let mut single = Spectral::<f32>::new(k, shape(axes), rho).unwrap();
+        let mut statistics = Spectral::<f64>::new(k, axes, rho);
+        let mut single = Spectral::<f32>::new(k, axes, rho);
         for i in 0..steps {
-            let (x, z) = (noise(axes, seed + 100 * i), sparse_code(k, axes, density, seed + 100 * i + 1));
+            let (x, z) = (noise(axes, seed + 100 * i), sparse_code(k, axes.spatial(), density, seed + 100 * i + 1));
             statistics.absorb(&x, &z).unwrap();
             direct.absorb(&x, &z);
-            single.absorb(&noise(axes, seed + 100 * i), &sparse_code(k, axes, density, seed + 100 * i + 1)).unwrap();
+            let z = sparse_code(k, axes.spatial(), density, seed + 100 * i + 1);
+            single.absorb(&noise(axes, seed + 100 * i), &z).unwrap();
         }
         prop_assert_eq!(statistics.rho(), rho);
         prop_assert!(direct.error(&statistics) < 1e-10, "{:e}", direct.error(&statistics));
@@ -117,34 +123,38 @@ proptest! {
     /// Proposition `pr:reorder`: 1/2P sum_p ( d^H A d - 2 Re d^H b ) is the data term less 1/2 sum_i ||x_i||^2.
     #[test]
     fn the_reordered_objective_is_the_direct_one((axes, k, seed) in problems(), steps in 1..6_u64) {
-        let corner = axes.map(|n| n.div_ceil(2));
-        let d = filters::<f64>(k, corner, seed);
+        let corner = axes.spatial().map(|n| n.div_ceil(2));
+        let d = filters::<f64>(k, colour(axes.channels, corner), seed);
         let rho = 3.0;
-        let mut statistics = Spectral::<f64>::new(k, shape(axes), rho).unwrap();
+        let mut statistics = Spectral::<f64>::new(k, axes, rho);
         let (mut objective, mut constant) = (0.0, 0.0);
         for i in 0..steps {
-            let (x, z) = (noise::<f64>(axes, seed + 100 * i), sparse_code(k, axes, 0.2, seed + 100 * i + 1));
+            let x = noise::<f64>(axes, seed + 100 * i);
+            let z = sparse_code(k, axes.spatial(), 0.2, seed + 100 * i + 1);
             statistics.absorb(&x, &z).unwrap();
             let r = Matrix::new(&d, axes).residual(x.data(), &z.to_dense());
             objective += 0.5 * dot(&r, &r);
             constant += 0.5 * dot(x.data(), x.data());
         }
-        let fourier = Fourier::<f64>::new(axes);
-        let mut d_f = vec![vec![c64::new(0.0, 0.0); fourier.n_freqs()]; k];
-        for (filter, d_f) in d_f.iter_mut().enumerate() {
-            fourier.forward_padded(d.filter(filter), corner, d_f, &mut fourier.scratch());
+        let fourier = Fourier::<f64>::new(axes.spatial());
+        let freqs = fourier.n_freqs();
+        let mut d_f = vec![c64::new(0.0, 0.0); k * axes.channels * freqs];
+        for (taps, d_f) in d.data().chunks(corner.iter().product()).zip(d_f.chunks_mut(freqs)) {
+            fourier.forward_padded(taps, corner, d_f, &mut fourier.scratch());
         }
         let mut reordered = 0.0;
-        for freq in 0..fourier.n_freqs() {
-            let d: Vec<c64> = d_f.iter().map(|spectrum| spectrum[freq]).collect();
+        for freq in 0..freqs {
             let inverse = PartialPivLu::new(matrix(k, &statistics.inverse_gram(freq)).as_ref()).inverse();
-            let b = statistics.cross(freq);
+            let cross = statistics.cross(freq);
             let mut value = 0.0;
-            for i in 0..k {
-                value -= 2.0 * (d[i].conj() * b[i]).re;
-                for j in 0..k {
-                    let a = inverse[(i, j)] - if i == j { rho } else { 0.0 };
-                    value += (d[i].conj() * a * d[j]).re;
+            for (channel, b) in cross.chunks(k).enumerate() {
+                let d: Vec<c64> = (0..k).map(|i| d_f[(i * axes.channels + channel) * freqs + freq]).collect();
+                for i in 0..k {
+                    value -= 2.0 * (d[i].conj() * b[i]).re;
+                    for j in 0..k {
+                        let a = inverse[(i, j)] - if i == j { rho } else { 0.0 };
+                        value += (d[i].conj() * a * d[j]).re;
+                    }
                 }
             }
             reordered += fourier.weight(freq) as f64 * value / (2 * fourier.n_pixels()) as f64;
@@ -158,8 +168,8 @@ proptest! {
 /// eigenvalues of 1 / rho. Returns the residual and the relative error of C.
 fn drift<T: Real>(k: usize, rho: f64, scale: f64, steps: u64, distinct: u64) -> (f64, f64) {
     let axes = [1, 6, 6];
-    let mut direct = Direct::new(k, axes);
-    let mut statistics = Spectral::<T>::new(k, shape(axes), rho).unwrap();
+    let mut direct = Direct::new(k, axes.shape());
+    let mut statistics = Spectral::<T>::new(k, axes.shape(), rho);
     for step in 0..steps {
         let z = sparse_code::<f64>(k, axes, 0.03, step % distinct).to_dense();
         let change: Vec<f64> = normal(z.len(), 9000 + step);

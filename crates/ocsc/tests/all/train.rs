@@ -4,7 +4,7 @@ use crate::common::*;
 use ocsc::learner::Step;
 use ocsc::observe::{Moment, Observer, Silent};
 use ocsc::train::{Ended, Outcome, Progress, Schedule, evaluate, refuse, train, visiting_order};
-use ocsc::{Config, Dictionary, Method, Online, Real, Result, Sample, Samples};
+use ocsc::{Config, Dictionary, Method, Online, Real, Result, Sample, Samples, Shape};
 use std::ops::ControlFlow;
 use std::time::Duration;
 
@@ -86,6 +86,26 @@ fn training_lowers_the_objective_of_unseen_samples() {
     assert!(relative(outcome.test.unwrap().objective, after) < 4e-3);
     assert_eq!(observer.tests.iter().map(|t| t.0).collect::<Vec<_>>(), [4, 8, 12, 16]);
     assert!(learner.dictionary().norms().into_iter().all(|norm| norm <= 1.0));
+}
+
+/// Filters that span channels, in larger ones so that they may be found at any shift.
+#[test]
+fn training_finds_filters_that_span_channels() {
+    for (channels, axes, planted, size) in [
+        (3, [1, 20, 20], &[3, 3][..], &[5, 5][..]),
+        (2, [1, 1, 300], &[5], &[9]),
+        (2, [6, 8, 8], &[2, 2, 2], &[3, 3, 3]),
+    ] {
+        let truth = filters::<f64>(4, Shape::from_axes(channels, planted).unwrap(), 5);
+        let samples = made_of::<f64>(&truth, axes, 208, 100);
+        let (seen, unseen) = (&&samples[..200], &&samples[200..]);
+        let config = small_config(8, size, 0.2);
+        let mut learner = Online::<f64>::new(config.clone(), channels).unwrap();
+        let before = objective(&config, learner.dictionary(), unseen);
+        train(&mut learner, seen, None, &Schedule::default(), Progress::default(), &mut Silent).unwrap();
+        let (after, best) = (objective(&config, learner.dictionary(), unseen), objective(&config, &truth, unseen));
+        assert!(after < 1.02 * best, "{axes:?}: from {before} to {after}, and {best} with the planted filters");
+    }
 }
 
 /// What an observer saw.

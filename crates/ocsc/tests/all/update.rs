@@ -5,41 +5,43 @@ use faer::linalg::solvers::{PartialPivLu, Solve};
 use faer::{Mat, c64};
 use ocsc::config::UpdateConfig;
 use ocsc::update::{Ocsc, Update};
-use ocsc::{Code, Dictionary, Fourier, Real, Sample};
+use ocsc::{Code, Dictionary, Fourier, Real, Sample, Shape};
 use proptest::prelude::*;
 
 /// A frozen problem: samples with codes, and a dictionary to start from.
 struct Problem {
-    axes: [usize; 3],
+    axes: Shape,
     pairs: Vec<(Sample<f64>, Code<f64>)>,
     start: Dictionary<f64>,
 }
 
 impl Problem {
     /// `strength` scales the samples: small ones leave the norm constraint inactive.
-    fn new(axes: [usize; 3], corner: [usize; 3], k: usize, samples: u64, strength: f64, seed: u64) -> Self {
+    fn new(axes: impl Axes, corner: impl Axes, k: usize, samples: u64, strength: f64, seed: u64) -> Self {
+        let axes = axes.shape();
         let pair = |i: u64| {
             let x = noise::<f64>(axes, seed + 10 * i + 1).map(|v| strength * v);
-            (x, sparse_code(k, axes, 0.25, seed + 10 * i + 2))
+            (x, sparse_code(k, axes.spatial(), 0.25, seed + 10 * i + 2))
         };
         Problem { axes, pairs: (0..samples).map(pair).collect(), start: filters(k, corner, seed) }
     }
 
-    /// Column (k, tap) of the linear map from dictionaries to reconstructions: code k shifted by the tap's place.
+    /// Column (k, tap) of the linear map from dictionaries to reconstructions: code k shifted by the tap's place, in its
+    /// channel.
     fn shifted_codes(&self) -> Vec<Vec<f64>> {
-        let [d, h, w] = self.axes;
-        let [fd, fh, fw] = self.start.shape().spatial();
+        let [d, h, w] = self.axes.spatial();
+        let Shape { depth: fd, height: fh, width: fw, .. } = self.start.shape();
         let mut columns = Vec::new();
         for k in 0..self.start.n_filters() {
-            for tap in 0..fd * fh * fw {
-                let (i, j, l) = (tap / (fh * fw), tap / fw % fh, tap % fw);
+            for tap in 0..self.start.shape().len() {
+                let (c, i, j, l) = (tap / (fd * fh * fw), tap / (fh * fw) % fd, tap / fw % fh, tap % fw);
                 let mut column = Vec::new();
                 for (_, z) in &self.pairs {
-                    let mut image = vec![0.0; d * h * w];
+                    let mut image = vec![0.0; self.axes.len()];
                     for a in z.atoms().iter().filter(|a| a.filter as usize == k) {
                         let p = a.position as usize;
                         let (pd, ph, pw) = (p / (h * w), p / w % h, p % w);
-                        image[(((pd + i) % d) * h + (ph + j) % h) * w + (pw + l) % w] += a.value;
+                        image[((c * d + (pd + i) % d) * h + (ph + j) % h) * w + (pw + l) % w] += a.value;
                     }
                     column.extend(image);
                 }
@@ -104,54 +106,54 @@ impl Problem {
 
     /// Algorithm 2 step by step: D, V and Theta stored, and one dense system per frequency, for `iterations`.
     fn textbook(&self, rho: f64, iterations: usize, reset: bool) -> Vec<f64> {
-        let (k, corner) = (self.start.n_filters(), self.start.shape().spatial());
-        let fourier = Fourier::<f64>::new(self.axes);
+        let (k, channels, corner) = (self.start.n_filters(), self.axes.channels, self.start.shape().spatial());
+        let fourier = Fourier::<f64>::new(self.axes.spatial());
         let (mut scratch, freqs) = (fourier.scratch(), fourier.n_freqs());
         let zero = c64::new(0.0, 0.0);
         let mut gram = vec![Mat::<c64>::zeros(k, k); freqs];
-        let mut cross = vec![Mat::<c64>::zeros(k, 1); freqs];
+        let mut cross = vec![Mat::<c64>::zeros(k, channels); freqs];
+        let spectra = |maps: &[f64], corner: [usize; 3]| -> Vec<Vec<c64>> {
+            let spectrum = |map: &[f64]| {
+                let mut spectrum = vec![zero; freqs];
+                fourier.forward_padded(map, corner, &mut spectrum, &mut fourier.scratch());
+                spectrum
+            };
+            maps.chunks(corner.iter().product()).map(spectrum).collect()
+        };
         for (x, z) in &self.pairs {
-            let mut x_f = vec![zero; freqs];
-            fourier.forward(x.data(), &mut x_f, &mut scratch);
-            let mut z_f = vec![vec![zero; freqs]; k];
-            for (map, z_f) in z.to_dense().chunks(fourier.n_pixels()).zip(&mut z_f) {
-                fourier.forward(map, z_f, &mut scratch);
-            }
+            let [x_f, z_f] = [x.data(), &z.to_dense()].map(|maps| spectra(maps, self.axes.spatial()));
             for p in 0..freqs {
                 for i in 0..k {
-                    cross[p][(i, 0)] += x_f[p] * z_f[i][p].conj();
+                    (0..channels).for_each(|c| cross[p][(i, c)] += x_f[c][p] * z_f[i][p].conj());
                     for j in 0..k {
                         gram[p][(i, j)] += z_f[i][p].conj() * z_f[j][p];
                     }
                 }
             }
         }
-        let spectra = |v: &[f64]| {
-            let mut spectra = vec![vec![zero; freqs]; k];
-            for (filter, spectrum) in v.chunks(self.start.shape().len()).zip(&mut spectra) {
-                fourier.forward_padded(filter, corner, spectrum, &mut fourier.scratch());
-            }
-            spectra
-        };
+        // spectra of V and Theta: (K, C) of them
         let mut v = if reset { vec![0.0; self.start.data().len()] } else { self.start.data().to_vec() };
-        let mut v_f = spectra(&v);
-        let mut theta = vec![vec![zero; freqs]; k];
+        let mut v_f = spectra(&v, corner);
+        let mut theta = vec![vec![zero; freqs]; k * channels];
         let mut d = theta.clone();
         for _ in 0..iterations {
             for p in 0..freqs {
                 let system = Mat::from_fn(k, k, |i, j| gram[p][(i, j)] + if i == j { rho } else { 0.0 });
-                let right = Mat::from_fn(k, 1, |i, _| cross[p][(i, 0)] + rho * (v_f[i][p] - theta[i][p]));
+                let back = |i: usize, c: usize| v_f[i * channels + c][p] - theta[i * channels + c][p];
+                let right = Mat::from_fn(k, channels, |i, c| cross[p][(i, c)] + rho * back(i, c));
                 let solution = PartialPivLu::new(system.as_ref()).solve(&right);
-                (0..k).for_each(|i| d[i][p] = solution[(i, 0)]);
+                (0..k * channels).for_each(|i| d[i][p] = solution[(i / channels, i % channels)]);
             }
-            for (i, filter) in v.chunks_mut(self.start.shape().len()).enumerate() {
+            for (i, map) in v.chunks_mut(corner.iter().product()).enumerate() {
                 let mut sum: Vec<c64> = d[i].iter().zip(&theta[i]).map(|(d, t)| d + t).collect();
-                fourier.inverse_cropped(&mut sum, corner, filter, &mut scratch);
+                fourier.inverse_cropped(&mut sum, corner, map, &mut scratch);
+            }
+            for filter in v.chunks_mut(self.start.shape().len()) {
                 let norm = dot(filter, filter).sqrt().max(1.0);
                 filter.iter_mut().for_each(|v| *v /= norm);
             }
-            v_f = spectra(&v);
-            for i in 0..k {
+            v_f = spectra(&v, corner);
+            for i in 0..k * channels {
                 for p in 0..freqs {
                     theta[i][p] += d[i][p] - v_f[i][p];
                 }
@@ -161,15 +163,15 @@ impl Problem {
     }
 }
 
-fn problems() -> impl Strategy<Value = ([usize; 3], [usize; 3], usize, u64)> {
+fn problems() -> impl Strategy<Value = (Shape, Shape, usize, u64)> {
     let sizes = prop_oneof![
         (Just(1_usize), Just(1_usize), 6..24_usize),
         (Just(1_usize), 3..7_usize, 3..7_usize),
         (2..4_usize, 2..4_usize, 2..5_usize),
     ];
-    (sizes, 1..11_usize, 0..10_000_u64).prop_flat_map(|((d, h, w), k, seed)| {
-        let corner = (1..=d.min(2), 1..=h.min(3), 1..=w.min(4)).prop_map(|(a, b, c)| [a, b, c]);
-        (Just([d, h, w]), corner, Just(k), Just(seed))
+    (sizes, 1..4_usize, 1..11_usize, 0..10_000_u64).prop_flat_map(|((d, h, w), channels, k, seed)| {
+        let corner = (1..=d.min(2), 1..=h.min(3), 1..=w.min(4)).prop_map(move |(a, b, c)| colour(channels, [a, b, c]));
+        (Just(colour(channels, [d, h, w])), corner, Just(k), Just(seed))
     })
 }
 
@@ -257,7 +259,9 @@ fn no_samples_no_update() {
 
 #[test]
 fn threads_do_not_change_a_bit() {
-    let problem = Problem::new([1, 10, 11], [1, 4, 3], 19, 3, 2.0, 3);
-    let run = || problem.update(UpdateConfig::default());
-    assert_eq!(with_threads(1, run), with_threads(2, run));
+    for channels in [1, 3] {
+        let problem = Problem::new(colour(channels, [1, 10, 11]), colour(channels, [1, 4, 3]), 19, 3, 2.0, 3);
+        let run = || problem.update(UpdateConfig::default());
+        assert_eq!(with_threads(1, run), with_threads(2, run));
+    }
 }

@@ -274,7 +274,7 @@ impl<T: Real> ActiveSet<T> {
             best = best.min(gap);
             list.drop_zeros();
             let n = list.atoms().len();
-            if self.is_dense(&frame, n, stale) {
+            if sample.mask().is_none() && self.is_dense(&frame, n, stale) {
                 let start = listed(&frame, self.filters.n_filters, list.atoms())?;
                 let config = CoderConfig { max_iters: HANDED_OVER, ..CoderConfig::default() };
                 let coded = Admm::new(&self.dictionary, self.beta, self.tol, config)?.code(sample, Some(&start))?;
@@ -295,10 +295,11 @@ impl<T: Real> ActiveSet<T> {
     /// Whether so many non-zeros are better left to [`Admm`], which must be able to solve the same problem.
     fn is_dense(&self, frame: &Frame, nonzeros: usize, stale: u32) -> bool {
         let same = self.boundary == Boundary::Circular && self.config.weights.is_none() && !self.config.nonnegative;
-        let bytes = 2 * size_of::<T>() * self.filters.n_filters * frame.n_positions();
+        let maps = (1 + frame.sample.channels) * self.filters.n_filters;
+        let bytes = size_of::<T>() * maps * frame.n_positions();
         let density = nonzeros as f64 / frame.sample.len() as f64;
         (stale >= STUCK && density > DENSE)
-            && (same && frame.sample.channels == 1 && !frame.is_masked())
+            && (same && !frame.is_masked())
             && self.config.time_limit.is_none()
             && bytes <= DENSE_BYTES
     }

@@ -4,38 +4,40 @@
 //! with over-relaxation a in [1, 2) (a = 1 is the paper's), where S_t is the soft threshold:
 //!
 //! ```text
-//! z = argmin 1/2 ||x - D z||^2 + rho/2 ||z - u + y||^2        one K x K system of rank 1 per frequency
+//! z = argmin 1/2 ||x - D z||^2 + rho/2 ||z - u + y||^2        one K x K system of rank C per frequency
 //! h = a z + (1 - a) u
 //! u = S_{beta/rho}(h + y)
 //! y = y + h - u
 //! ```
 //!
 //! **What is stored.** With v = u + y the pair is u = S(v), y = v - u: one array of K maps instead of three. With
-//! w = u - y, Sherman-Morrison at each frequency gives z = w + conj(d) g, where
+//! w = u - y, Woodbury's identity at each frequency gives z = w + D^T g, where
 //!
 //! ```text
-//! g = (x - D w) / (rho + sum_k |d_k|^2)            one image; cached denominator
+//! (D D^T + rho I) g = x - D w            one image; a cached C x C system, for one channel rho + sum_k |d_k|^2
 //! ```
 //!
 //! so the K maps enter only through the image D w = 2 D u - D v. Both parts are cheap: D u is a sum over the non-zeros
 //! of u, and D v follows its own recursion, because v <- v + a (u - v + D^T g) implies
-//! D v <- D v + a (D u - D v + D D^T g), with D D^T = sum_k |d_k|^2 at each frequency. Per iteration that leaves K
-//! inverse transforms (D^T g) and none forward. Rounding errors in D v shrink by |1 - a| per iteration.
+//! D v <- D v + a (D u - D v + D D^T g). Per iteration that leaves K inverse transforms (D^T g) and none forward,
+//! however many channels. Rounding errors in D v shrink by |1 - a| per iteration.
 //!
 //! **A certificate for free.** x - D z = rho g, and D^T g is at hand: rho g scaled by beta / max |rho D^T g| is dual
 //! feasible, so every iteration yields a lower bound on the minimum. It decides when to look; the gap that is returned
 //! is that of the sparse code's own residual.
 //!
-//! **Cost** K P log P per iteration; memory K P for v and K P for the spectra of the filters.
+//! **Cost** K P (log P + C) + C^2 P per iteration; memory K P for v, K C P for the spectra of the filters and C^2 P for
+//! the small systems (`gram.rs`).
 //!
 //! Reference: Wohlberg, "Efficient algorithms for convolutional sparse representations", IEEE TIP 25(1), 2016.
 
+mod gram;
 mod plan;
 mod prox;
 
 use super::{Coded, Coder, Status, relative};
 use crate::config::{CoderConfig, StopRule, positive};
-use crate::{Code, Dictionary, Error, Real, Result, Sample};
+use crate::{Code, Dictionary, Real, Result, Sample};
 use plan::Plan;
 
 /// The rule on when rho is rebalanced.
@@ -53,20 +55,12 @@ pub struct Admm<T: Real> {
 }
 
 impl<T: Real> Admm<T> {
-    /// A coder for a dictionary of one channel; `tol` is that of the stopping rule.
+    /// A coder for a dictionary; `tol` is that of the stopping rule.
     pub fn new(dictionary: &Dictionary<T>, beta: f64, tol: f64, config: CoderConfig) -> Result<Self> {
         positive("beta", beta)?;
         positive("tol", tol)?;
         config.validate()?;
-        check_channels(dictionary)?;
         Ok(Admm { beta, tol, config, dictionary: dictionary.clone(), plan: None })
-    }
-}
-
-fn check_channels<T: Real>(dictionary: &Dictionary<T>) -> Result<()> {
-    match dictionary.shape().channels {
-        1 => Ok(()),
-        channels => Err(Error::invalid("the admm coder", "1 channel", format!("{channels} channels"))),
     }
 }
 
@@ -76,7 +70,7 @@ fn planned<'a, T: Real>(
     dictionary: &Dictionary<T>,
     sample: &Sample<T>,
 ) -> Result<&'a mut Plan<T>> {
-    check_channels(dictionary)?;
+    sample.check_whole()?;
     dictionary.check_sample_shape(sample.shape())?;
     plan.take_if(|plan| plan.shape != sample.shape());
     Ok(plan.get_or_insert_with(|| Plan::new(dictionary, sample.shape())))

@@ -1,6 +1,7 @@
 //! The state of the iteration for samples of one shape, and its steps. The mathematics is in the parent module.
 
 use super::super::{Coded, Status, dual_value};
+use super::gram::Gram;
 use super::prox::{LANES, Sums, clip, prox, soft};
 use crate::config::Boundary;
 use crate::convolve::{Canvas, Taps};
@@ -17,28 +18,30 @@ const GROUPS: usize = 16;
 /// transforms are cheaper. Measured at 100x100, K = 100, 11x11.
 const SPARSE_LIMIT: usize = 25;
 
-/// Work memory. Axes: K maps of `stride` numbers, spectra of `n_freqs`.
+/// Work memory. Axes: K maps of `stride` numbers, C channels, spectra of `n_freqs`.
 pub(super) struct Plan<T: Real> {
     pub(super) shape: Shape,
     dictionary: Dictionary<T>,
     fourier: Fourier<T>,
     /// P rounded up to whole blocks; the numbers beyond P stay zero.
     stride: usize,
-    /// Spectra of the padded filters, (K, n_freqs).
+    /// Spectra of the padded filters, (K, C, n_freqs).
     d_f: Vec<Complex<T>>,
     taps: Taps<T>,
-    /// sum_k |d_k|^2, (n_freqs).
-    power: Vec<T>,
+    /// D D^T at every frequency.
+    gram: Gram<T>,
     /// v = u + y, (K, stride).
     v: Vec<T>,
-    /// Spectra of the images x, D u, D v and g, (n_freqs) each.
+    /// Spectra of the images x, D u, D v, g and D D^T g, (C, n_freqs) each.
     x_f: Vec<Complex<T>>,
     du_f: Vec<Complex<T>>,
     dv_f: Vec<Complex<T>>,
     g_f: Vec<Complex<T>>,
-    /// One image, (P).
+    dg_f: Vec<Complex<T>>,
+    /// One image, (C, P).
     image: Vec<T>,
-    scratch: Scratch<T>,
+    /// For transforms of filters and images, a part each.
+    scratch: Vec<Scratch<T>>,
     /// Non-zeros of u.
     nonzeros: usize,
     groups: Vec<Group<T>>,
@@ -55,7 +58,7 @@ struct Group<T: Real> {
     support: Vec<u32>,
     /// The group's part of D u, when it is computed from non-zeros.
     canvas: Canvas<T>,
-    /// The same when it is computed by transforms, (n_freqs).
+    /// The same when it is computed by transforms, (C, n_freqs).
     sum_f: Vec<Complex<T>>,
     sums: Sums,
 }
@@ -97,6 +100,7 @@ impl<T: Real> Plan<T> {
     pub(super) fn new(dictionary: &Dictionary<T>, shape: Shape) -> Self {
         let fourier = Fourier::new(shape.spatial());
         let (k, freqs, pixels) = (dictionary.n_filters(), fourier.n_freqs(), fourier.n_pixels());
+        let channels = shape.channels;
         let stride = pixels.next_multiple_of(LANES);
         let zero = Complex::new(T::zero(), T::zero());
         let groups = (0..k.div_ceil(k.div_ceil(GROUPS))).map(|_| Group {
@@ -105,23 +109,24 @@ impl<T: Real> Plan<T> {
             q_f: vec![zero; freqs],
             support: Vec::with_capacity(pixels),
             canvas: Canvas::new(shape, dictionary.shape()),
-            sum_f: vec![zero; freqs],
+            sum_f: vec![zero; channels * freqs],
             sums: Sums::default(),
         });
         let mut plan = Plan {
             shape,
             dictionary: dictionary.clone(),
             stride,
-            d_f: vec![zero; k * freqs],
+            d_f: vec![zero; k * channels * freqs],
             taps: Taps::new(dictionary),
-            power: vec![T::zero(); freqs],
+            gram: Gram::new(channels, freqs),
             v: vec![T::zero(); k * stride],
-            x_f: vec![zero; freqs],
-            du_f: vec![zero; freqs],
-            dv_f: vec![zero; freqs],
-            g_f: vec![zero; freqs],
-            image: vec![T::zero(); pixels],
-            scratch: fourier.scratch(),
+            x_f: vec![zero; channels * freqs],
+            du_f: vec![zero; channels * freqs],
+            dv_f: vec![zero; channels * freqs],
+            g_f: vec![zero; channels * freqs],
+            dg_f: vec![zero; channels * freqs],
+            image: vec![T::zero(); shape.len()],
+            scratch: (0..k.min(GROUPS)).map(|_| fourier.scratch()).collect(),
             nonzeros: 0,
             groups: groups.collect(),
             fourier,
@@ -132,15 +137,9 @@ impl<T: Real> Plan<T> {
 
     /// Adopts a dictionary of the planned number and shape of filters.
     pub(super) fn set_dictionary(&mut self, dictionary: &Dictionary<T>) {
-        let freqs = self.fourier.n_freqs();
-        let filter = dictionary.shape();
-        for (spectrum, taps) in self.d_f.chunks_exact_mut(freqs).zip(dictionary.data().chunks_exact(filter.len())) {
-            self.fourier.forward_padded(taps, filter.spatial(), spectrum, &mut self.scratch);
-        }
-        self.power.fill(T::zero());
-        for spectrum in self.d_f.chunks_exact(freqs) {
-            self.power.iter_mut().zip(spectrum).for_each(|(power, d)| *power += d.norm_sqr());
-        }
+        let corner = dictionary.shape().spatial();
+        self.fourier.forward_many(dictionary.data(), corner, &mut self.d_f, &mut self.scratch);
+        self.gram.set(&self.d_f);
         self.taps = Taps::new(dictionary);
         self.dictionary = dictionary.clone();
     }
@@ -152,11 +151,11 @@ impl<T: Real> Plan<T> {
         d_f: &[Complex<T>],
         f: impl Fn(&mut Group<T>, &mut [T], &[Complex<T>], usize) + Sync,
     ) {
-        let (stride, freqs) = (groups[0].q.len(), groups[0].q_f.len());
+        let (stride, spectra) = (groups[0].q.len(), groups[0].sum_f.len());
         let per_group = (v.len() / stride).div_ceil(groups.len());
-        let chunks = v.par_chunks_mut(per_group * stride).zip(d_f.par_chunks(per_group * freqs));
+        let chunks = v.par_chunks_mut(per_group * stride).zip(d_f.par_chunks(per_group * spectra));
         groups.par_iter_mut().zip(chunks).enumerate().for_each(|(i, (group, (v, d_f)))| {
-            for (j, (v, d)) in v.chunks_exact_mut(stride).zip(d_f.chunks_exact(freqs)).enumerate() {
+            for (j, (v, d)) in v.chunks_exact_mut(stride).zip(d_f.chunks_exact(spectra)).enumerate() {
                 f(group, v, d, i * per_group + j);
             }
         });
@@ -165,7 +164,7 @@ impl<T: Real> Plan<T> {
     /// Starts from u = `start` and the dual that its residual suggests: rho y = clip(D^T (x - D u), beta), which is the
     /// optimal dual when u is optimal. Returns max |D^T (x - D u)|.
     pub(super) fn start(&mut self, sample: &Sample<T>, start: Option<&Code<T>>, beta: f64, rho: f64) -> Result<f64> {
-        self.fourier.forward(sample.data(), &mut self.x_f, &mut self.scratch);
+        self.fourier.forward_many(sample.data(), self.shape.spatial(), &mut self.x_f, &mut self.scratch);
         let zero = Code::zero(self.dictionary.n_filters(), self.shape.spatial());
         let code = start.unwrap_or(&zero);
         if code.n_filters() != zero.n_filters() || code.shape() != zero.shape() {
@@ -198,10 +197,10 @@ impl<T: Real> Plan<T> {
         Ok(correlation)
     }
 
-    /// g_f <- the spectrum of an image, divided by P so that inverse transforms need no scaling.
+    /// g_f <- the spectra of an image, divided by P so that inverse transforms need no scaling.
     fn set_image(&mut self, image: &[f64]) {
         self.image.iter_mut().zip(image).for_each(|(i, v)| *i = T::of(*v));
-        self.fourier.forward(&self.image, &mut self.g_f, &mut self.scratch);
+        self.fourier.forward_many(&self.image, self.shape.spatial(), &mut self.g_f, &mut self.scratch);
         let scale = T::of(1.0 / self.fourier.n_pixels() as f64);
         self.g_f.iter_mut().for_each(|g| *g = g.scale(scale));
     }
@@ -221,19 +220,23 @@ impl<T: Real> Plan<T> {
     pub(super) fn iterate(&mut self, beta: f64, rho: f64, relaxation: f64) -> Step {
         let pixels = self.fourier.n_pixels();
         let (rho_t, scale) = (T::of(rho), T::of(1.0 / pixels as f64));
-        // g = (x - D w) / (rho + |d|^2) with D w = 2 D u - D v, over P for the unscaled inverse transforms below;
+        // g = (G + rho I)^-1 (x - D w) with D w = 2 D u - D v, over P for the unscaled inverse transforms below;
         // x - D z = rho g is the dual point.
+        for (((g, x), du), dv) in self.g_f.iter_mut().zip(&self.x_f).zip(&self.du_f).zip(&self.dv_f) {
+            *g = x - (du + du - dv);
+        }
+        self.gram.factor(rho_t);
+        self.gram.solve(&mut self.g_f, scale);
         let (mut x_g, mut g_g) = (0.0, 0.0);
-        for i in 0..self.g_f.len() {
-            let dw = self.du_f[i] + self.du_f[i] - self.dv_f[i];
-            let g = (self.x_f[i] - dw).scale(scale / (rho_t + self.power[i]));
-            let weight = self.fourier.weight(i) as f64;
-            x_g += weight * (self.x_f[i].re * g.re + self.x_f[i].im * g.im).f64();
+        for (i, (x, g)) in self.x_f.iter().zip(&self.g_f).enumerate() {
+            let weight = self.fourier.weight(i % self.fourier.n_freqs()) as f64;
+            x_g += weight * (x.re * g.re + x.im * g.im).f64();
             g_g += weight * g.norm_sqr().f64();
-            self.g_f[i] = g;
-            // D v <- D v + a (D u - D v + |d|^2 g)
-            let step = self.du_f[i] - self.dv_f[i] + g.scale(self.power[i] / scale);
-            self.dv_f[i] += step.scale(T::of(relaxation));
+        }
+        // D v <- D v + a (D u - D v + D D^T g)
+        self.gram.multiply(&self.g_f, scale, &mut self.dg_f);
+        for ((dv, du), dg) in self.dv_f.iter_mut().zip(&self.du_f).zip(&self.dg_f) {
+            *dv += (du - *dv + dg).scale(T::of(relaxation));
         }
 
         let (threshold, relaxation) = (T::of(beta / rho), T::of(relaxation));
@@ -255,7 +258,7 @@ impl<T: Real> Plan<T> {
         if sparse {
             self.image.fill(T::zero());
             self.groups.iter().for_each(|group| group.canvas.fold_into(&mut self.image));
-            self.fourier.forward(&self.image, &mut self.du_f, &mut self.scratch);
+            self.fourier.forward_many(&self.image, self.shape.spatial(), &mut self.du_f, &mut self.scratch);
         } else {
             sum_spectra(&self.groups, &mut self.du_f);
         }
@@ -271,7 +274,8 @@ impl<T: Real> Plan<T> {
     /// ||x - D u||^2.
     fn residual_norm(&self) -> f64 {
         let norm = |i: usize| (self.x_f[i] - self.du_f[i]).norm_sqr().f64();
-        let sum: f64 = (0..self.x_f.len()).map(|i| self.fourier.weight(i) as f64 * norm(i)).sum();
+        let weight = |i: usize| self.fourier.weight(i % self.fourier.n_freqs()) as f64;
+        let sum: f64 = (0..self.x_f.len()).map(|i| weight(i) * norm(i)).sum();
         sum / self.fourier.n_pixels() as f64
     }
 
@@ -346,7 +350,7 @@ impl<T: Real> Group<T> {
         self.sum_f.fill(Complex::new(T::zero(), T::zero()));
     }
 
-    /// q <- D_k^T g, where g_f holds the spectrum of g over P.
+    /// q <- D_k^T g, where g_f holds the spectra of g over P.
     fn correlate(&mut self, fourier: &Fourier<T>, d: &[Complex<T>], g_f: &[Complex<T>]) {
         dispatch(ConjugateProduct { out: &mut self.q_f, a: d, b: g_f });
         let pixels = fourier.n_pixels();
@@ -363,13 +367,13 @@ impl<T: Real> Group<T> {
     /// Adds D_k q to the group's sum, by a forward transform.
     fn add_transformed(&mut self, fourier: &Fourier<T>, d: &[Complex<T>]) {
         fourier.forward(&self.q[..fourier.n_pixels()], &mut self.q_f, &mut self.scratch);
-        for ((sum, q), d) in self.sum_f.iter_mut().zip(&self.q_f).zip(d) {
-            *sum += d * q;
+        for (sum, d) in self.sum_f.chunks_exact_mut(self.q_f.len()).zip(d.chunks_exact(self.q_f.len())) {
+            sum.iter_mut().zip(&self.q_f).zip(d).for_each(|((sum, q), d)| *sum += d * q);
         }
     }
 }
 
-/// out <- conj(a) b.
+/// out <- sum_c conj(a_c) b_c.
 struct ConjugateProduct<'a, T> {
     out: &'a mut [Complex<T>],
     a: &'a [Complex<T>],
@@ -384,6 +388,13 @@ impl<T: Real> Kernel for ConjugateProduct<'_, T> {
         for ((out, a), b) in self.out.iter_mut().zip(self.a).zip(self.b) {
             out.re = a.re.fused::<FMA>(b.re, a.im * b.im);
             out.im = a.re.fused::<FMA>(b.im, -(a.im * b.re));
+        }
+        let n = self.out.len();
+        for (a, b) in self.a.chunks_exact(n).zip(self.b.chunks_exact(n)).skip(1) {
+            for ((out, a), b) in self.out.iter_mut().zip(a).zip(b) {
+                out.re = a.re.fused::<FMA>(b.re, a.im.fused::<FMA>(b.im, out.re));
+                out.im = a.re.fused::<FMA>(b.im, (-a.im).fused::<FMA>(b.re, out.im));
+            }
         }
     }
 }

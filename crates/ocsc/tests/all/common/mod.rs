@@ -38,18 +38,37 @@ pub(crate) fn normal<T: Real>(len: usize, seed: u64) -> Vec<T> {
         .collect()
 }
 
-pub(crate) fn shape(axes: [usize; 3]) -> Shape {
-    Shape { channels: 1, depth: axes[0], height: axes[1], width: axes[2] }
+/// A shape, or the spatial axes of one with a single channel.
+pub(crate) trait Axes {
+    fn shape(self) -> Shape;
+}
+
+impl Axes for Shape {
+    fn shape(self) -> Shape {
+        self
+    }
+}
+
+impl Axes for [usize; 3] {
+    fn shape(self) -> Shape {
+        colour(1, self)
+    }
+}
+
+/// A shape of so many channels.
+pub(crate) fn colour(channels: usize, [depth, height, width]: [usize; 3]) -> Shape {
+    Shape { channels, depth, height, width }
 }
 
 /// A sample of standard normal numbers.
-pub(crate) fn noise<T: Real>(axes: [usize; 3], seed: u64) -> Sample<T> {
-    Sample::new(shape(axes), normal(axes.iter().product(), seed)).unwrap()
+pub(crate) fn noise<T: Real>(axes: impl Axes, seed: u64) -> Sample<T> {
+    let shape = axes.shape();
+    Sample::new(shape, normal(shape.len(), seed)).unwrap()
 }
 
-/// Random filters of one channel and of unit norm.
-pub(crate) fn filters<T: Real>(k: usize, axes: [usize; 3], seed: u64) -> Dictionary<T> {
-    Dictionary::random(k, shape(axes), 3, seed).unwrap()
+/// Random filters of unit norm.
+pub(crate) fn filters<T: Real>(k: usize, axes: impl Axes, seed: u64) -> Dictionary<T> {
+    Dictionary::random(k, axes.shape(), 3, seed).unwrap()
 }
 
 /// A code of which about `density` of the coefficients are not zero, with magnitudes around 1.
@@ -87,32 +106,34 @@ pub(crate) fn relative(a: f64, b: f64) -> f64 {
     (a - b).abs() / b.abs().max(f64::MIN_POSITIVE)
 }
 
-/// D as an explicit matrix: column k P + p is filter k with its first corner at p, wrapping around. One channel.
+/// D as an explicit matrix: column k P + p is filter k with its first corner at p, wrapping around; rows (channel, pixel).
 pub(crate) struct Matrix {
     pub columns: Vec<Vec<f64>>,
     pub rows: usize,
 }
 
 impl Matrix {
-    pub(crate) fn new<T: Real>(dictionary: &Dictionary<T>, [d, h, w]: [usize; 3]) -> Self {
-        let [fd, fh, fw] = dictionary.shape().spatial();
+    pub(crate) fn new<T: Real>(dictionary: &Dictionary<T>, axes: impl Axes) -> Self {
+        let [d, h, w] = axes.shape().spatial();
+        let Shape { channels, depth: fd, height: fh, width: fw } = dictionary.shape();
+        let rows = channels * d * h * w;
         let mut columns = Vec::new();
         for k in 0..dictionary.n_filters() {
             for p in 0..d * h * w {
                 let (pd, ph, pw) = (p / (h * w), p / w % h, p % w);
-                let mut column = vec![0.0; d * h * w];
-                for i in 0..fd {
+                let mut column = vec![0.0; rows];
+                for (c, i) in (0..channels).flat_map(|c| (0..fd).map(move |i| (c, i))) {
                     for j in 0..fh {
                         for l in 0..fw {
-                            let at = (((pd + i) % d) * h + (ph + j) % h) * w + (pw + l) % w;
-                            column[at] += dictionary.filter(k)[(i * fh + j) * fw + l].f64();
+                            let at = ((c * d + (pd + i) % d) * h + (ph + j) % h) * w + (pw + l) % w;
+                            column[at] += dictionary.filter(k)[((c * fd + i) * fh + j) * fw + l].f64();
                         }
                     }
                 }
                 columns.push(column);
             }
         }
-        Matrix { columns, rows: d * h * w }
+        Matrix { columns, rows }
     }
 
     /// D z.
@@ -222,4 +243,13 @@ pub(crate) fn planted<T: Real>(
         Sample::new(clean.shape(), data).unwrap()
     };
     ((0..n).map(sample).collect(), Dictionary::new(k, Shape::image(5, 5), 2, data).unwrap())
+}
+
+/// Samples made of sparse codes of given filters.
+pub(crate) fn made_of<T: Real>(truth: &Dictionary<f64>, axes: [usize; 3], n: u64, seed: u64) -> Vec<Sample<T>> {
+    let sample = |i: u64| {
+        let code = sparse_code::<f64>(truth.n_filters(), axes, 0.02, seed + i);
+        code.reconstruct(truth, Boundary::Circular).unwrap().cast().unwrap()
+    };
+    (0..n).map(sample).collect()
 }
