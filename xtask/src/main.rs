@@ -1,17 +1,22 @@
-//! `cargo xtask test`: the one command that checks everything, here and in continuous integration.
+//! `cargo xtask test`: the one command that checks everything, here and in continuous integration; and what else developers
+//! run.
+
+mod gallery;
 
 use anyhow::{Context, Result, bail};
 use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::time::Instant;
 
-const USAGE: &str = "usage: cargo xtask test    format, lint, document and test the whole workspace";
+const USAGE: &str = "usage: cargo xtask test       format, lint, document and test the whole workspace
+       cargo xtask gallery    learn from the shared data and write docs/gallery.md and its pictures";
 
 #[expect(clippy::print_stderr, reason = "a program for developers")]
 fn main() -> ExitCode {
-    let task = std::env::args().nth(1);
-    let done = match task.as_deref() {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let done = match words.first().map(String::as_str) {
         Some("test") => test(),
+        Some("gallery") => gallery::run(&words[1..]),
         _ => {
             eprintln!("{USAGE}");
             return ExitCode::from(2);

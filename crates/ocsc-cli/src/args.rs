@@ -430,6 +430,7 @@ pub(crate) struct Coding {
 }
 
 #[derive(ClapArgs)]
+#[command(mut_group("Reading", |group| group.requires("original")))]
 pub(crate) struct Reconstruct {
     /// The model file
     pub(crate) model: PathBuf,

@@ -89,8 +89,10 @@ impl<T: Real> Observer<T> for Watch {
         record.reseeded = Some(step.update.reseeded as u64);
         self.write(&record)?;
         let test = self.test.as_ref().map_or(String::new(), |t| format!("  test {:.1}", t.objective));
-        let visits = run.progress.pass.saturating_mul(run.progress.of).saturating_add(run.progress.visited);
-        self.bar.reach(visits, &format!("objective {:.1}  gap {:.2} %{test}", step.objective(), 100.0 * step.gap()));
+        self.bar.reach(
+            run.progress.samples + run.progress.skipped,
+            &format!("objective {:.1}  gap {:.2} %{test}", step.objective(), 100.0 * step.gap()),
+        );
         if let Some(checkpoints) = self.checkpoints.as_mut().filter(|c| c.due(run.progress, n)) {
             checkpoint::save(&checkpoints.path, run.learner, Some(run.progress))?;
             checkpoints.last = Instant::now();

@@ -11,12 +11,14 @@ fn masks_choose_the_preprocessing() {
     let learn = "photos --mask mask.npy --out m.safetensors";
     bench.learn(learn).ok();
     assert_eq!(model(&bench.path("m.safetensors")).config["preprocess"], serde_json::json!(["gray"]));
-    bench.learn(&format!("{learn} --preprocess gray,lcn")).refused(1, &["gray,lcn", "--preprocess none or gray"]);
+    bench
+        .learn(&format!("{learn} --preprocess gray,lcn"))
+        .refused(1, &["gray,lcn", "--preprocess none, or some of gray, mean, scale"]);
     bench.learn("photos --out plain.safetensors").ok();
     for command in
         ["code plain.safetensors photos --mask mask.npy --out c", "evaluate plain.safetensors photos --mask mask.npy"]
     {
-        bench.run(command).refused(1, &["gray,lcn,taper", "observed", "none or gray"]);
+        bench.run(command).refused(1, &["gray,lcn,taper", "observed", "none, or some of gray"]);
     }
     bench.run("evaluate m.safetensors photos --mask mask.npy").ok();
     bench.run("code m.safetensors photos --mask mask.npy --out codes").ok();
@@ -33,9 +35,11 @@ fn nan_in_arrays() {
     let mut images = stack(3, 16, 16, 1);
     images[[1, 3, 5]] = f32::NAN;
     write_npy(&bench.path("gaps.npy"), &images);
-    bench.learn("gaps.npy --beta 0.1 --out x").refused(1, &["gaps.npy[1]", "row 3, column 5", "--nan-is-missing"]);
+    bench
+        .learn("gaps.npy --strict --beta 0.1 --out x")
+        .refused(1, &["gaps.npy[1]", "row 3, column 5", "--nan-is-missing"]);
     bench.learn("gaps.npy --nan-is-missing --beta 0.1 --out x").ok();
     bench.run("evaluate m.safetensors gaps.npy --nan-is-missing").ok();
     bench.run("code m.safetensors gaps.npy --nan-is-missing --out codes").ok();
-    bench.learn("gaps.npy --nan-is-missing --preprocess lcn --out x").refused(1, &["lcn", "none or gray"]);
+    bench.learn("gaps.npy --nan-is-missing --preprocess lcn --out x").refused(1, &["lcn", "none, or some of gray"]);
 }

@@ -172,7 +172,7 @@ fn a_stack_of_pages_is_images_or_a_volume() {
     drop(encoder);
     write_npy(&bench.path("stack.npy"), &images);
     let learned = |words: &str| {
-        let settings = "--filters 3 --size 3 --beta 0.1 --preprocess none --out m.safetensors";
+        let settings = "--filters 3 --size 3 --beta 0.1 --preprocess none --boundary circular --out m.safetensors";
         bench.run(&format!("learn {words} {settings}")).ok();
         bench.read("m.safetensors")
     };

@@ -47,8 +47,10 @@ fn recordings_in_windows() {
     bench.run("show m.safetensors --out d.png").ok();
     learned("songs/b2.wav --channel all --window 500");
     assert_eq!(model_shape(&bench.path("m.safetensors")), [3, 2, 16]);
-    bench.run(&format!("learn songs --channel all {small} --out x")).refused(1, &["b10.wav", "2 channels", "1"]);
-    bench.run(&format!("learn songs --channel 2 {small} --out x")).refused(1, &["b10.wav", "--channel 2"]);
+    bench
+        .run(&format!("learn songs --strict --channel all {small} --out x"))
+        .refused(1, &["b10.wav", "2 channels", "1"]);
+    bench.run(&format!("learn songs --strict --channel 2 {small} --out x")).refused(1, &["b10.wav", "--channel 2"]);
     bench.run("learn songs --rate 0 --out x").refused(2, &["--rate", "Hz"]);
     bench.run("learn songs --window 0 --out x").refused(2, &["--window", "5s"]);
     bench.run("learn songs --channel front --out x").refused(2, &["--channel", "mean"]);

@@ -309,3 +309,26 @@ fn several_samples_at_once_are_coded_as_one_by_one() {
         assert_eq!(coder.code(x, None).unwrap(), coded);
     }
 }
+
+/// Filters of many taps: what single precision may be off by is large, but the certificate is not.
+#[test]
+fn many_channels_reach_the_tolerance_in_single_precision() {
+    let cube = |height, width| Shape { channels: 16, depth: 1, height, width };
+    let d = Dictionary::<f32>::random(12, cube(7, 7), 2, 3).unwrap();
+    let x = Sample::new(cube(40, 40), normal(16 * 1600, 4)).unwrap();
+    for boundary in BOUNDARIES {
+        let mut coder = coder(&d, 1.0, 1e-3, boundary, &ActiveSetConfig::default());
+        let coded = coder.code(&x, None).unwrap();
+        assert_eq!(coded.status, Status::Converged, "{boundary:?}: gap {:e}", coded.relative_gap());
+    }
+}
+
+#[test]
+fn any_tolerance_will_do() {
+    let (d, x) = image::<f32>();
+    for tol in [1e-5, 0.1, 0.4, 1.0, 10.0] {
+        let coded = coder(&d, 0.4, tol, Boundary::Circular, &ActiveSetConfig::default()).code(&x, None).unwrap();
+        assert!(coded.status == Status::Converged || tol < 1e-4, "{tol}");
+        assert!(coded.relative_gap() <= tol || tol < 1e-4, "{tol}: {}", coded.relative_gap());
+    }
+}

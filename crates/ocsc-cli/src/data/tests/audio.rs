@@ -79,7 +79,8 @@ fn channels() {
     let all = get(&open_with(&path, &with("all", None, "")), 0);
     assert_eq!(all.shape(), shape(3, 1, 1, 100));
     assert_eq!(&all.data()[100..200], second.data());
-    let message = format!("{:#}", Source::open(&[path], &with("4", None, "")).unwrap_err());
+    let message =
+        Samples::<f64>::get(&Source::open(&[path], &with("4", None, "")).unwrap(), 0).unwrap_err().to_string();
     assert_contains(&message, &["a.wav", "--channel 4", "3 channels"]);
     for bad in ["0", "left", "-1", ""] {
         assert_contains(&bad.parse::<Channel>().unwrap_err().to_string(), &["mean, all"]);

@@ -235,7 +235,9 @@ impl<T: Real> ActiveSet<T> {
             // Anew from the atoms in every round: the sweeps' rounding errors do not add up.
             let sums = self.rebuild(&frame, &bands, sample, &list, &mut canvas);
             let report = if strongest <= NEAR {
-                Report::All(1.0 - (MARGIN * (strongest - 1.0)).clamp(IGNORE * self.tol, WIDEST_MARGIN))
+                // All that may exceed their weight once rounding is taken off: else the certificate could not be exact.
+                let least = (IGNORE * self.tol).max(2.0 * self.rounding(&frame, sums.peak)).min(WIDEST_MARGIN);
+                Report::All(1.0 - (MARGIN * (strongest - 1.0)).clamp(least, WIDEST_MARGIN))
             } else {
                 Report::PerCell(1.0 + IGNORE * self.tol)
             };
