@@ -84,7 +84,7 @@ const ENTRIES: [Entry; 7] = [
         data: "video/carphone_gray.npy",
         test: None,
         reading: "--axes DHW --crop 24x64x64",
-        learn: "--preprocess lowpass,scale --boundary free --filters 16 --size 5x9x9 --beta-ratio 0.2 --passes 12",
+        learn: "--preprocess lowpass,scale --boundary free --filters 16 --size 5x9x9 --beta-ratio 0.15 --init patches --passes 40",
     },
 ];
 
