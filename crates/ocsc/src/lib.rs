@@ -64,6 +64,7 @@ mod dictionary;
 mod error;
 mod fourier;
 pub mod learner;
+pub mod memory;
 mod method;
 pub mod metrics;
 #[doc = include_str!("../NOTATION.md")]
@@ -83,7 +84,7 @@ pub use config::Config;
 pub use dictionary::Dictionary;
 pub use error::{Error, Result};
 pub use fourier::{Fourier, Scratch};
-pub use learner::Online;
+pub use learner::{Batch, Learner, Online};
 pub use method::Method;
 pub use real::Real;
 pub use sample::{Sample, Samples, Shape};

@@ -4,28 +4,30 @@
 //! `dyn`, they are compiled once, with the library, and not again by every program that uses it.
 
 use crate::coder::{ActiveSet, Admm, Coder};
-use crate::update::{BlockDescent, Ocsc, Update};
-use crate::{Config, Dictionary, Real, Result};
+use crate::config::{CoderConfig, UpdateConfig};
+use crate::learner::Learner;
+use crate::update::{BlockDescent, Cbpdn, Consensus, Fcsc, Ocsc, Update};
+use crate::{Config, Dictionary, Error, Method, Real, Result};
 
-/// Makes coders and updates for one scalar. Public only as a part of [`Real`].
+/// Makes coders, updates and learners for one scalar. Public only as a part of [`Real`].
 pub trait Parts: Sized {
     /// The active-set coder, with this tolerance.
     fn active_set(config: &Config, dictionary: &Dictionary<Self>, tol: f64) -> Result<Box<dyn Coder<Self>>>
     where
         Self: Real;
 
-    /// The ADMM coder.
-    fn admm(config: &Config, dictionary: &Dictionary<Self>) -> Result<Box<dyn Coder<Self>>>
+    /// The coder that the method learns with.
+    fn learning_coder(config: &Config, dictionary: &Dictionary<Self>) -> Result<Box<dyn Coder<Self>>>
     where
         Self: Real;
 
-    /// Block coordinate descent on lags.
-    fn block_descent(config: &Config) -> Box<dyn Update<Self>>
+    /// The method's update.
+    fn update(config: &Config) -> Result<Box<dyn Update<Self>>>
     where
         Self: Real;
 
-    /// The paper's update.
-    fn ocsc(config: &Config) -> Box<dyn Update<Self>>
+    /// Algorithm 1, on patches.
+    fn osc(config: Config, dictionary: Dictionary<Self>) -> Result<Box<dyn Learner<Self>>>
     where
         Self: Real;
 }
@@ -38,16 +40,37 @@ macro_rules! parts {
                 Ok(Box::new(ActiveSet::new(dictionary, config.beta, tol, config.boundary, settings)?))
             }
 
-            fn admm(config: &Config, dictionary: &Dictionary<Self>) -> Result<Box<dyn Coder<Self>>> {
-                Ok(Box::new(Admm::new(dictionary, config.beta, config.tol, config.coder.clone())?))
+            fn learning_coder(config: &Config, dictionary: &Dictionary<Self>) -> Result<Box<dyn Coder<Self>>> {
+                let (beta, tol) = (config.beta, config.tol);
+                let coder = config.coder.clone();
+                let batch = CoderConfig { max_iters: config.batch.code_iters, ..coder.clone() };
+                Ok(match config.method {
+                    Method::Ocsc => Self::active_set(config, dictionary, tol)?,
+                    Method::OcscPaper => Box::new(Admm::new(dictionary, beta, tol, coder)?),
+                    Method::Fcsc | Method::Cbpdn | Method::Consensus => {
+                        Box::new(Admm::new(dictionary, beta, tol, batch)?)
+                    }
+                    other => return Err(Error::invalid("method", "one with a convolutional coder", other)),
+                })
             }
 
-            fn block_descent(config: &Config) -> Box<dyn Update<Self>> {
-                Box::new(BlockDescent::new(config.block_descent.clone(), config.boundary, config.seed))
+            fn update(config: &Config) -> Result<Box<dyn Update<Self>>> {
+                let update = config.update.clone();
+                let batch = UpdateConfig { max_iters: config.batch.update_iters, ..update.clone() };
+                Ok(match config.method {
+                    Method::Ocsc => {
+                        Box::new(BlockDescent::new(config.block_descent.clone(), config.boundary, config.seed))
+                    }
+                    Method::OcscPaper => Box::new(Ocsc::new(update)),
+                    Method::Fcsc => Box::new(Fcsc::new(batch)),
+                    Method::Cbpdn => Box::new(Cbpdn::new(batch)),
+                    Method::Consensus => Box::new(Consensus::new(batch)),
+                    other => return Err(Error::invalid("method", "one with a convolutional update", other)),
+                })
             }
 
-            fn ocsc(config: &Config) -> Box<dyn Update<Self>> {
-                Box::new(Ocsc::new(config.update.clone()))
+            fn osc(config: Config, _dictionary: Dictionary<Self>) -> Result<Box<dyn Learner<Self>>> {
+                Err(Error::invalid("method", "another", config.method))
             }
         }
     };
