@@ -61,6 +61,7 @@ pub mod coder;
 pub mod config;
 mod convolve;
 mod dictionary;
+mod dot;
 mod error;
 mod fourier;
 pub mod learner;
@@ -70,6 +71,7 @@ pub mod metrics;
 #[doc = include_str!("../NOTATION.md")]
 pub mod notation {}
 pub mod observe;
+pub mod osc;
 mod parts;
 pub mod preprocess;
 mod real;

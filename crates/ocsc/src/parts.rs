@@ -3,10 +3,11 @@
 //! Everything is generic over the scalar, so whoever makes a part compiles its kernels and FFTs. Made here, behind
 //! `dyn`, they are compiled once, with the library, and not again by every program that uses it.
 
-use crate::coder::{ActiveSet, Admm, Coder};
+use crate::coder::{self, ActiveSet, Admm, Coder, Fista, Masked, Space};
 use crate::config::{CoderConfig, UpdateConfig};
 use crate::learner::Learner;
-use crate::update::{BlockDescent, Cbpdn, Consensus, Fcsc, Ocsc, Update};
+use crate::osc::Osc;
+use crate::update::{self, BlockDescent, Cbpdn, Consensus, Fcsc, Ffcsc, Ocdl1, Ocdl2, Ocsc, Update};
 use crate::{Config, Dictionary, Error, Method, Real, Result};
 
 /// Makes coders, updates and learners for one scalar. Public only as a part of [`Real`].
@@ -32,6 +33,11 @@ pub trait Parts: Sized {
         Self: Real;
 }
 
+/// Algorithm 1 has a learner of its own.
+fn not_convolutional() -> Error {
+    Error::invalid("method", "a convolutional one", Method::Osc)
+}
+
 macro_rules! parts {
     ($t:ident) => {
         impl Parts for $t {
@@ -42,35 +48,43 @@ macro_rules! parts {
 
             fn learning_coder(config: &Config, dictionary: &Dictionary<Self>) -> Result<Box<dyn Coder<Self>>> {
                 let (beta, tol) = (config.beta, config.tol);
-                let coder = config.coder.clone();
-                let batch = CoderConfig { max_iters: config.batch.code_iters, ..coder.clone() };
+                let online = config.coder.clone();
+                let batch = CoderConfig { max_iters: config.batch.code_iters, ..online.clone() };
                 Ok(match config.method {
                     Method::Ocsc => Self::active_set(config, dictionary, tol)?,
-                    Method::OcscPaper => Box::new(Admm::new(dictionary, beta, tol, coder)?),
+                    Method::OcscPaper => Box::new(Admm::new(dictionary, beta, tol, online)?),
                     Method::Fcsc | Method::Cbpdn | Method::Consensus => {
                         Box::new(Admm::new(dictionary, beta, tol, batch)?)
                     }
-                    other => return Err(Error::invalid("method", "one with a convolutional coder", other)),
+                    Method::Ffcsc => Box::new(Masked::new(dictionary, beta, tol, batch)?),
+                    Method::Deconvnet => Box::new(coder::Deconvnet::new(dictionary, beta, tol, batch)?),
+                    Method::Ocdl1 => Box::new(Fista::new(dictionary, beta, tol, Space::Spatial, online)?),
+                    Method::Ocdl2 => Box::new(Fista::new(dictionary, beta, tol, Space::Frequency, online)?),
+                    Method::Osc => return Err(not_convolutional()),
                 })
             }
 
             fn update(config: &Config) -> Result<Box<dyn Update<Self>>> {
-                let update = config.update.clone();
-                let batch = UpdateConfig { max_iters: config.batch.update_iters, ..update.clone() };
+                let online = config.update.clone();
+                let batch = UpdateConfig { max_iters: config.batch.update_iters, ..online.clone() };
                 Ok(match config.method {
                     Method::Ocsc => {
                         Box::new(BlockDescent::new(config.block_descent.clone(), config.boundary, config.seed))
                     }
-                    Method::OcscPaper => Box::new(Ocsc::new(update)),
+                    Method::OcscPaper => Box::new(Ocsc::new(online)),
                     Method::Fcsc => Box::new(Fcsc::new(batch)),
                     Method::Cbpdn => Box::new(Cbpdn::new(batch)),
                     Method::Consensus => Box::new(Consensus::new(batch)),
-                    other => return Err(Error::invalid("method", "one with a convolutional update", other)),
+                    Method::Ffcsc => Box::new(Ffcsc::new(batch)),
+                    Method::Deconvnet => Box::new(update::Deconvnet::new(batch)),
+                    Method::Ocdl1 => Box::new(Ocdl1::new(online)),
+                    Method::Ocdl2 => Box::new(Ocdl2::new(online)),
+                    Method::Osc => return Err(not_convolutional()),
                 })
             }
 
-            fn osc(config: Config, _dictionary: Dictionary<Self>) -> Result<Box<dyn Learner<Self>>> {
-                Err(Error::invalid("method", "another", config.method))
+            fn osc(config: Config, dictionary: Dictionary<Self>) -> Result<Box<dyn Learner<Self>>> {
+                Ok(Box::new(Osc::with_dictionary(config, dictionary)?))
             }
         }
     };

@@ -9,7 +9,7 @@ mod spectral;
 mod window;
 
 pub use codes::Codes;
-pub(crate) use filter_order::{BLOCK, TILE, at, axpy, gather, inner, n_freqs, row_len};
+pub(crate) use filter_order::{BLOCK, Spectra, TILE, at, axpy, gather, inner, n_freqs, row_len};
 pub use lags::Lags;
 pub use spectral::Spectral;
 pub(crate) use window::{LANES, Multiply, Window};

@@ -79,7 +79,7 @@ impl<T: Real, S: System<T> + AllCodes<T>> Update<T> for Batched<T, S> {
 
     fn update(&mut self, dictionary: &mut Dictionary<T>) -> Updated {
         let Some(plan) = self.plan.as_mut().filter(|_| self.n > 0) else { return Updated::default() };
-        let rho = *self.rho.get_or_insert_with(|| S::relative_rho(self.n) * self.power / self.n as f64);
+        let rho = *self.rho.get_or_insert_with(|| short(S::relative_rho(self.n) * self.power / self.n as f64));
         plan.system.prepare(rho, dictionary, self.config.reset);
         plan.run(dictionary, &self.config)
     }
@@ -103,4 +103,9 @@ impl<T: Real, S: System<T> + AllCodes<T>> Update<T> for Batched<T, S> {
         (self.rho, self.plan) = (Some(rho), Some(plan));
         Ok(())
     }
+}
+
+/// A number to three digits: a checkpoint's decimal numbers give it back bit for bit.
+fn short(number: f64) -> f64 {
+    format!("{number:.2e}").parse().unwrap_or(number)
 }
