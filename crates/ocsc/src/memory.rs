@@ -55,7 +55,7 @@ pub fn memory<T: Real>(config: &Config, n_samples: usize, sample: Shape, filter:
         Method::Ffcsc => {
             let side = k.min(n);
             let factors = product(&[n_freqs(sample), side, side.next_multiple_of(8), 2, scalar]);
-            batch(sum(&[codes(), factors, product(&[n, sample.len(), 6, scalar])]))
+            batch(sum(&[codes(), factors, product(&[n, sample.len(), 5, scalar])]))
         }
         Method::Deconvnet => Memory { statistics: kept, working: sum(&[product(&[5, maps]), kept]) },
         Method::Ocdl1 => Memory {

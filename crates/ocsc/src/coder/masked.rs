@@ -12,8 +12,9 @@
 //! t = t + h - s;   u, y as in `Admm`
 //! ```
 //!
-//! The system of the z-step depends neither on the sample nor on its mask. D z = (s - t) - rho g is at hand, so an
-//! iteration costs 2 C transforms of images more than one of [`Admm`](super::Admm).
+//! The system of the z-step depends neither on the sample nor on its mask. And since the penalty is 1, s - t is x wherever a
+//! value was observed and h elsewhere, after every iteration: only this image is kept, and without a mask the iterates are
+//! those of [`Admm`](super::Admm). D z = (s - t) - rho g is at hand, so an iteration costs 2 C transforms of images more.
 //!
 //! **Start** from a code u: s = D u and t = M (s - x), which is the optimal dual when u is optimal.
 //!
@@ -21,8 +22,8 @@
 
 use super::admm::plan::Plan;
 use super::admm::{BALANCE_EVERY, balance, default_rho, planned};
-use super::{Coded, Coder, Status, residual};
-use crate::config::{CoderConfig, StopRule, positive};
+use super::{Coded, Coder, Status};
+use crate::config::{Boundary, CoderConfig, StopRule, positive};
 use crate::{Code, Dictionary, Real, Result, Sample};
 
 /// How often the certificate is computed, which costs as much as an iteration.
@@ -65,31 +66,27 @@ impl<T: Real> Coder<T> for Masked<T> {
         let mut rho = config.rho.unwrap_or_else(|| default_rho(sample, beta));
         let zero = Code::zero(self.dictionary.n_filters(), sample.shape().spatial());
         let code = start.unwrap_or(&zero);
-        // s - t = D u + M (x - D u)
+        // s - t: x where it was observed, D u elsewhere
         let (x, seen) = (sample.data(), |i: usize| sample.mask().is_none_or(|mask| mask[i]));
-        let r = residual(sample, code, &self.dictionary)?;
-        let mut t: Vec<T> = r.iter().map(|r| T::of(-r)).collect();
-        let estimate = code.reconstruct(&self.dictionary, crate::config::Boundary::Circular)?;
-        let mut s = estimate.data().to_vec();
-        let target = s.iter().zip(&t).map(|(s, t)| *s - *t).collect();
-        let correlation = plan.start(&Sample::new(sample.shape(), target)?, Some(code), beta, rho)?;
+        let estimate = code.reconstruct(&self.dictionary, Boundary::Circular)?;
+        let mut target = x.to_vec();
+        (0..x.len()).filter(|i| !seen(*i)).for_each(|i| target[i] = estimate.data()[i]);
+        let correlation = plan.start(&Sample::new(sample.shape(), target.clone())?, Some(code), beta, rho)?;
         if correlation <= beta && code.nonzeros() == 0 {
             return plan.certified(sample, beta, rho, 0, Status::Converged);
         }
 
         let relaxation = T::of(config.relaxation);
-        let mut image = vec![T::zero(); s.len()];
+        let mut image = vec![T::zero(); x.len()];
         for iter in 1..=config.max_iters {
             let step = plan.iterate(beta, rho, config.relaxation);
-            plan.estimate(rho, &mut image);
-            for i in 0..s.len() {
-                let h = relaxation * image[i] + (T::one() - relaxation) * s[i];
-                let sum = h + t[i];
-                s[i] = if seen(i) { (x[i] + sum) / T::of(2.0) } else { sum };
-                t[i] = sum - s[i];
-                image[i] = s[i] - t[i];
+            if sample.mask().is_some() {
+                plan.estimate(rho, &mut image);
+                for i in (0..x.len()).filter(|i| !seen(*i)) {
+                    target[i] = relaxation * image[i] + (T::one() - relaxation) * target[i];
+                }
+                plan.set_target(&target);
             }
-            plan.set_target(&image);
             let look = match config.stop {
                 StopRule::Gap => iter % LOOK_EVERY == 0,
                 StopRule::Residuals => step.primal_residual() <= tol && step.dual_residual() <= tol,

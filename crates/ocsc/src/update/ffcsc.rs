@@ -9,13 +9,15 @@
 //! s_i = (M_i x_i + h_i + t_i) / (M_i + 1),   t_i = t_i + h_i - s_i          h_i = the reconstruction by d
 //! ```
 //!
+//! Since the penalty is 1, s_i - t_i is x_i wherever a value was observed and h_i elsewhere, after every iteration: only this
+//! image is kept. It starts with the reconstruction by V.
+//!
 //! **Cached factorisation.** The matrix is the same in all iterations of an update: its Cholesky factor is computed once, of
 //! the smaller side. For N < K that is the N x N matrix of the identity
 //! (Y Y^H + rho I)^-1 r = (r - Y (Y^H Y + rho I)^-1 Y^H r) / rho, with the y_i as columns of Y.
 //!
-//! **Start**: s_i = the reconstruction by V, t_i = M_i (s_i - x_i), which is the optimal dual when V is optimal.
-//!
-//! **Cost** min(N, K)^2 (N + K) P per update; C N K P + C min(N, K)^2 P and 2 N C transforms per iteration; memory N K P.
+//! **Cost** min(N, K)^2 (N + K) P per update; C N K P + C min(N, K)^2 P per iteration, and with masks
+//! 2 N C transforms; memory N K P.
 //!
 //! Reference: Heide, Heidrich, Wetzstein, "Fast and flexible convolutional sparse coding", CVPR 2015.
 
@@ -40,11 +42,9 @@ pub struct Cached<T: Real> {
     /// b^p of the split data, and the sides of the systems in turn, (n_freqs, C, 2, padded K) each.
     cross: Vec<T>,
     sides: Vec<T>,
-    /// x_i, s_i and t_i, (N, C, P) each, and whether a value was observed.
-    x: Vec<T>,
-    s: Vec<T>,
-    t: Vec<T>,
-    seen: Vec<bool>,
+    /// s_i - t_i, (N, C, P), and which of them were not observed.
+    targets: Vec<T>,
+    hidden: Vec<usize>,
     /// Images (N, C, P) and their spectra (N, C, n_freqs).
     images: Vec<T>,
     images_f: Vec<Complex<T>>,
@@ -64,10 +64,8 @@ impl<T: Real> AllCodes<T> for Cached<T> {
             factors: vec![Vec::new(); codes.tiles.len()],
             cross: vectors.clone(),
             sides: vectors,
-            x: Vec::new(),
-            s: Vec::new(),
-            t: Vec::new(),
-            seen: Vec::new(),
+            targets: Vec::new(),
+            hidden: Vec::new(),
             images: Vec::new(),
             images_f: Vec::new(),
             scratch: (0..16).map(|_| codes.fourier().scratch()).collect(),
@@ -81,15 +79,15 @@ impl<T: Real> AllCodes<T> for Cached<T> {
 
     fn clear(&mut self) {
         self.codes.clear();
-        self.x.clear();
-        self.seen.clear();
+        self.targets.clear();
+        self.hidden.clear();
     }
 
     fn absorb(&mut self, sample: &Sample<T>, code: &Code<T>) -> Result<()> {
         self.codes.absorb(sample, code)?;
-        self.x.extend_from_slice(sample.data());
-        let seen = |i: usize| sample.mask().is_none_or(|mask| mask[i]);
-        self.seen.extend((0..sample.data().len()).map(seen));
+        let (first, mask) = (self.targets.len(), sample.mask().into_iter().flatten());
+        self.targets.extend_from_slice(sample.data());
+        self.hidden.extend(mask.enumerate().filter(|(_, seen)| !**seen).map(|(i, _)| first + i));
         Ok(())
     }
 
@@ -97,17 +95,14 @@ impl<T: Real> AllCodes<T> for Cached<T> {
         self.rho = rho;
         self.factor();
         let (fourier, filter) = (self.codes.fourier(), dictionary.shape());
-        let mut v_f =
-            vec![Complex::new(T::zero(), T::zero()); dictionary.n_filters() * filter.channels * fourier.n_freqs()];
+        let zero = Complex::new(T::zero(), T::zero());
+        let mut v_f = vec![zero; dictionary.n_filters() * filter.channels * fourier.n_freqs()];
         fourier.forward_many(dictionary.data(), filter.spatial(), &mut v_f, &mut self.scratch);
+        self.images.resize(self.targets.len(), T::zero());
+        self.images_f.resize(self.codes.x_f.len(), zero);
         self.gather(|i| v_f[i]);
-        self.images.resize(self.x.len(), T::zero());
-        self.reconstruct();
-        self.s.clone_from(&self.images);
-        self.t.resize(self.x.len(), T::zero());
-        for i in 0..self.x.len() {
-            self.t[i] = if self.seen[i] { self.s[i] - self.x[i] } else { T::zero() };
-        }
+        self.fill();
+        self.transform();
     }
 }
 
@@ -149,6 +144,21 @@ impl<T: Real> Cached<T> {
         });
     }
 
+    /// targets <- the reconstructions by the filters in `sides`, where nothing was observed.
+    fn fill(&mut self) {
+        if !self.hidden.is_empty() {
+            self.reconstruct();
+            self.hidden.iter().for_each(|i| self.targets[*i] = self.images[*i]);
+        }
+    }
+
+    /// cross <- b of the targets.
+    fn transform(&mut self) {
+        let fourier = self.codes.fourier();
+        fourier.forward_many(&self.targets, fourier.shape(), &mut self.images_f, &mut self.scratch);
+        self.codes.cross(&self.images_f, &mut self.cross);
+    }
+
     /// images <- the reconstructions by the filters in `sides`: sum_k z_ik d_k = y_i^H d at every frequency.
     fn reconstruct(&mut self) {
         let (freqs, shape, n) = (self.codes.fourier().n_freqs(), self.codes.shape(), self.codes.len());
@@ -160,7 +170,6 @@ impl<T: Real> Cached<T> {
         products.par_chunks_mut(TILE * n * channels).zip(sides).for_each(|(products, (d, rows))| {
             dispatch(Products { rows, d, channels, row, products });
         });
-        self.images_f.resize(n * channels * freqs, zero);
         self.images_f.par_chunks_exact_mut(freqs).enumerate().for_each(|(map, image)| {
             image.iter_mut().enumerate().for_each(|(p, v)| *v = products[p * n * channels + map]);
         });
@@ -177,12 +186,6 @@ impl<T: Real> System<T> for Cached<T> {
     fn solve(&mut self, v_f: &[Complex<T>], e_f: &[Complex<T>]) -> f64 {
         let (k, n, channels) = (self.codes.n_filters(), self.codes.len(), self.codes.shape().channels);
         let (row, rho, by_samples) = (row_len(k), T::of(self.rho), self.by_samples());
-        // b of s - t
-        self.images.iter_mut().zip(&self.s).zip(&self.t).for_each(|((image, s), t)| *image = *s - *t);
-        let fourier = self.codes.fourier();
-        self.images_f.resize(n * channels * fourier.n_freqs(), Complex::new(T::zero(), T::zero()));
-        fourier.forward_many(&self.images, fourier.shape(), &mut self.images_f, &mut self.scratch);
-        self.codes.cross(&self.images_f, &mut self.cross);
         self.gather(|i| (v_f[i] + v_f[i] - e_f[i]).scale(rho));
         let many = TILE * channels * row;
         let tiles = self.factors.par_iter().zip(&self.codes.tiles).zip(self.cross.par_chunks(many));
@@ -203,12 +206,9 @@ impl<T: Real> System<T> for Cached<T> {
                 }
             }
         });
-        self.reconstruct();
-        let two = T::of(2.0);
-        for i in 0..self.x.len() {
-            let sum = self.images[i] + self.t[i];
-            self.s[i] = if self.seen[i] { (self.x[i] + sum) / two } else { sum };
-            self.t[i] = sum - self.s[i];
+        if !self.hidden.is_empty() {
+            self.fill();
+            self.transform();
         }
         0.0
     }
