@@ -279,10 +279,10 @@ pub(crate) struct ModelArgs {
     /// Codes without negative values (method ocsc)
     #[arg(long)]
     pub(crate) nonnegative: bool,
-    /// The past weighs (1 - 1/t)^this at update t (method ocsc); 1 is plain averaging
+    /// The past weighs (1 - 1/t)^this at update t (methods ocsc and osc); 1 is plain averaging
     #[arg(long, default_value_t = BlockDescentConfig::default().forgetting, value_parser = forgetting, value_name = "EXPONENT")]
     pub(crate) forgetting: f64,
-    /// Sweeps of block descent per update, at most (method ocsc)
+    /// Sweeps of block descent per update, at most (methods ocsc and osc)
     #[arg(long, default_value_t = BlockDescentConfig::default().sweeps, value_parser = at_least_one, value_name = "N")]
     pub(crate) sweeps: usize,
     /// End the sweeps of an update when the relative norm of the projected gradient is at most this (method ocsc)

@@ -36,7 +36,7 @@ pub struct Config {
     pub active_set: ActiveSetConfig,
     /// The settings of the dictionary updates of all methods but `ocsc` and `osc`.
     pub update: UpdateConfig,
-    /// The settings of the dictionary update of `ocsc`.
+    /// The settings of the dictionary update of `ocsc`; `osc` takes its forgetting and its sweeps.
     pub block_descent: BlockDescentConfig,
     /// The settings of the batch methods.
     pub batch: BatchConfig,

@@ -14,6 +14,10 @@
 //! for every l:   D(:,l) = project( D(:,l) + (B(:,l) - D A(:,l)) / A(l,l) )             eq. `osc_dl`, by coordinate descent
 //! ```
 //!
+//! **Forgetting.** Before step t the past is multiplied by (1 - 1/t)^(e - 1), e =
+//! [`forgetting`](crate::config::BlockDescentConfig::forgetting), as the reference advises (its Section 3.4); e = 1 is Algorithm
+//! 1 as printed.
+//!
 //! **What is reported** of a sample is the code of the convolutional problem that averages its overlapping patches: every
 //! z_i at its place, divided by the mean number of patches that cover a pixel. It is far from optimal there, and its gap is the
 //! trivial one, its own objective.
@@ -155,6 +159,10 @@ impl<T: Real> History<T> {
         self.b.iter_mut().zip(&other.b).for_each(|(b, o)| *b += *o);
     }
 
+    fn scale(&mut self, weight: f64) {
+        self.a.iter_mut().chain(&mut self.b).for_each(|v| *v *= T::of(weight));
+    }
+
     /// One sweep over the atoms; those that no code has used are left alone.
     fn sweep(&self, dictionary: &mut Dictionary<T>) {
         let (k, len) = (dictionary.n_filters(), dictionary.shape().len());
@@ -237,6 +245,8 @@ impl<T: Real> Learner<T> for Osc<T> {
             sample.check_whole()?;
             self.dictionary.check_sample_shape(sample.shape())?;
         }
+        let t = (self.step + 1) as f64;
+        self.history.scale((1.0 - 1.0 / t).powf(self.config.block_descent.forgetting - 1.0));
         let coded = samples.iter().map(|sample| self.absorb(sample)).collect::<Result<Vec<_>>>()?;
         let old = self.dictionary.clone();
         for _ in 0..self.config.block_descent.sweeps {

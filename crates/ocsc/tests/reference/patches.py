@@ -4,8 +4,8 @@
     python3 patches.py
 
 One step on all patches at once is Algorithm 1 with one batch: lasso codes, A, B and one sweep over the atoms. So the atoms
-after it must be those of `osc`, to the accuracy of the codes. Later steps differ: scikit-learn weighs recent batches more. What
-is compared after ten passes is the objective of the atoms.
+after it must be those of `osc`, to the accuracy of the codes. Later steps weigh the past in different ways: what is compared
+after ten passes is the objective of the atoms.
 """
 
 import json
