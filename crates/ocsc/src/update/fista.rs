@@ -65,7 +65,8 @@ pub(super) fn minimise<T: Real>(
             let step = |i: usize| new[i].f64() - y[i].f64();
             length = (0..n).map(|i| step(i).powi(2)).sum();
             let curvature: f64 = (0..n).map(|i| step(i) * (a_new[i].f64() - ay[i].f64())).sum();
-            if !(curvature > (1.0 + SLACK) * lipschitz.f64() * length) {
+            // Also when they are not numbers, since then no step would do.
+            if curvature <= (1.0 + SLACK) * lipschitz.f64() * length || curvature.is_nan() {
                 break;
             }
             *lipschitz = T::of((1.1 * curvature / length).max(1.2 * lipschitz.f64()));

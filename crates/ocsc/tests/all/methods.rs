@@ -19,14 +19,14 @@ fn start<T: Real>(config: &Config, channels: usize) -> Box<dyn Learner<T>> {
     learner(config.clone(), initial(config, channels).unwrap()).unwrap()
 }
 
-fn learned<T: Real>(config: &Config, samples: &Vec<Sample<T>>) -> Box<dyn Learner<T>> {
+fn learned<T: Real>(config: &Config, samples: &[Sample<T>]) -> Box<dyn Learner<T>> {
     let mut learner = start(config, samples[0].shape().channels);
-    train(learner.as_mut(), samples, None, &Schedule::default(), Progress::default(), &mut Silent).unwrap();
+    train(learner.as_mut(), &samples, None, &Schedule::default(), Progress::default(), &mut Silent).unwrap();
     learner
 }
 
-fn objective<T: Real>(config: &Config, d: &Dictionary<T>, samples: &Vec<Sample<T>>) -> f64 {
-    evaluate(config, d, samples, 1e-3, &mut refuse).unwrap().objective
+fn objective<T: Real>(config: &Config, d: &Dictionary<T>, samples: &[Sample<T>]) -> f64 {
+    evaluate(config, d, &samples, 1e-3, &mut refuse).unwrap().objective
 }
 
 fn samples<T: Real>(channels: usize) -> Vec<Sample<T>> {
