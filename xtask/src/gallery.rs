@@ -80,11 +80,11 @@ const ENTRIES: [Entry; 7] = [
     Entry {
         name: "video",
         title: "Video",
-        what: "48 frames of 144 x 176: filters of 5 frames, 9 x 9 each. A row is a filter, from frame to frame.",
+        what: "48 frames of 144 x 176: filters of 5 frames, 9 x 9 each. A strip of five frames is a filter.",
         data: "video/carphone_gray.npy",
         test: None,
         reading: "--axes DHW --crop 24x64x64",
-        learn: "--preprocess lowpass,scale --boundary free --filters 16 --size 5x9x9 --beta-ratio 0.2 --passes 12",
+        learn: "--preprocess lowpass,scale --boundary free --filters 16 --size 5x9x9 --beta-ratio 0.15 --init patches --passes 40",
     },
 ];
 

@@ -208,7 +208,8 @@ pub(crate) struct Learn {
     /// Stop after so many seconds of learning, with a checkpoint
     #[arg(long, value_parser = positive, value_name = "SECONDS")]
     pub(crate) time_limit: Option<f64>,
-    /// Stop when the relative changes of codes and dictionary over a pass are both below this (the paper: 1e-3)
+    /// Stop when the relative changes of codes and dictionary over a pass are both below this (the paper: 1e-3). After
+    /// --resume the comparison begins anew, so such a run may end a pass later
     #[arg(long, value_parser = positive, value_name = "TOL")]
     pub(crate) stop_tol: Option<f64>,
     /// Print the result as one JSON object

@@ -16,8 +16,8 @@ pub(crate) struct Survey {
 
 /// What the program takes by itself, with its queue of samples.
 const PROGRAM: usize = 16_000_000;
-/// What reading ahead takes for every number of a sample, in two threads: colours and local means in double precision.
-const READING: usize = 2 * 48;
+/// What reading ahead takes for every number of a sample: colours and local means in double precision.
+const READING: usize = 64;
 
 /// Says what will be needed, and refuses what is not there, with the method that would do.
 pub(crate) fn ensure<T: Real>(

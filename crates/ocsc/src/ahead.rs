@@ -10,8 +10,11 @@ use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Threads that read. More than one, since decoding a photograph may take longer than coding it.
-const READERS: usize = 2;
+/// Threads that read, at most. There is one more whenever somebody had to wait, since each holds a sample in the making,
+/// which may take several times its memory.
+const READERS: usize = 4;
+/// A shorter wait is none.
+const PATIENCE: Duration = Duration::from_millis(1);
 /// So many samples, or those with so many numbers, wait in the queue at most.
 const SAMPLES: usize = 32;
 const NUMBERS: usize = 1 << 20;
@@ -37,6 +40,8 @@ struct Queue<'a, T> {
     /// How many were begun, and how many were taken.
     begun: usize,
     taken: usize,
+    /// How many readers are at work.
+    readers: usize,
     ready: BTreeMap<usize, (Visit, Result<Sample<T>>)>,
     /// Numbers in `ready`, and in the last sample that could be read: the guess for those that are being read.
     numbers: usize,
@@ -66,6 +71,7 @@ impl<'a, T: Real> Ahead<'a, T> {
             visits: Some(Box::new(visits)),
             begun: 0,
             taken: 0,
+            readers: 1,
             ready: BTreeMap::new(),
             numbers: 0,
             last: 0,
@@ -76,8 +82,9 @@ impl<'a, T: Real> Ahead<'a, T> {
         std::thread::scope(|scope| {
             // Also when the work panics: readers that wait for room would never end.
             let _stop = Stop(&ahead);
-            for _ in 0..READERS {
-                scope.spawn(|| ahead.read());
+            for number in 0..READERS {
+                let ahead = &ahead;
+                scope.spawn(move || ahead.read(number));
             }
             work(&ahead)
         })
@@ -90,9 +97,14 @@ impl<'a, T: Real> Ahead<'a, T> {
         loop {
             let number = queue.taken;
             if let Some((visit, sample)) = queue.ready.remove(&number) {
+                let waited = clock.elapsed();
+                // Nobody could have read the first one ahead.
+                if waited > PATIENCE && queue.taken > 0 {
+                    queue.readers = READERS.min(queue.readers + 1);
+                }
                 queue.numbers -= len(&sample);
                 queue.taken += 1;
-                queue.waited += clock.elapsed();
+                queue.waited += waited;
                 self.changed.notify_all();
                 return Some((visit, sample));
             }
@@ -114,14 +126,18 @@ impl<'a, T: Real> Ahead<'a, T> {
     }
 
     /// A reader's life.
-    fn read(&self) {
+    fn read(&self, number: usize) {
         let mut queue = self.lock();
-        while let Some(visits) = &mut queue.visits {
+        loop {
+            while queue.visits.is_some() && !(queue.has_room() && number < queue.readers) {
+                queue = self.wait(queue);
+            }
+            let Some(visits) = &mut queue.visits else { break };
             let Some(visit) = visits.next() else {
                 queue.visits = None;
                 break;
             };
-            let number = queue.begun;
+            let place = queue.begun;
             queue.begun += 1;
             drop(queue);
             let clock = ThreadTime::now();
@@ -130,11 +146,8 @@ impl<'a, T: Real> Ahead<'a, T> {
             queue.reading += clock.elapsed();
             queue.numbers += len(&sample);
             queue.last = if sample.is_ok() { len(&sample) } else { queue.last };
-            queue.ready.insert(number, (visit, sample));
+            queue.ready.insert(place, (visit, sample));
             self.changed.notify_all();
-            while queue.visits.is_some() && !queue.has_room() {
-                queue = self.wait(queue);
-            }
         }
         self.changed.notify_all();
     }
@@ -235,7 +248,7 @@ mod tests {
     fn holds_no_more_than_the_bound() {
         let good = (0..40_usize).filter(|i| !i.is_multiple_of(7) && !i.is_multiple_of(11));
         let visits: Vec<Visit> = good.map(|index| Visit { index, pass: None }).collect();
-        // Two samples fill the queue, and each reader may have begun one more before it knew how large they are.
+        // Two samples fill the queue, and one more may be begun before anybody knows how large they are.
         let samples = slow(NUMBERS / 2);
         Ahead::run(&samples, visits.iter().copied(), |ahead| {
             while ahead.next().is_some() {
@@ -243,7 +256,7 @@ mod tests {
                 samples.held.fetch_sub(1, Ordering::SeqCst);
             }
         });
-        assert!(samples.most.load(Ordering::SeqCst) <= 2 + READERS, "{:?}", samples.most);
+        assert!(samples.most.load(Ordering::SeqCst) <= 3, "{:?}", samples.most);
     }
 
     #[test]

@@ -9,7 +9,7 @@
 mod change;
 mod evaluate;
 
-pub use evaluate::{Evaluation, Item, Represented, TEST_TOL, code_each, evaluate, refuse};
+pub use evaluate::{Each, Evaluation, Item, Represented, TEST_TOL, code_each, evaluate, refuse};
 
 use crate::ahead::{Ahead, Visit};
 use crate::learner::Learner;

@@ -60,6 +60,9 @@ pub struct Represented<'a, T: Real> {
     pub reconstruction: &'a Sample<T>,
 }
 
+/// What [`evaluate`] calls for every sample, with its number.
+pub type Each<'a, T> = dyn FnMut(usize, Result<Represented<'_, T>>) -> Result<()> + 'a;
+
 /// Codes every sample to a relative gap of `tol` and averages.
 ///
 /// `each` is called once for every sample, in order, with its code and reconstruction, for measures of the caller's own, or
@@ -70,7 +73,7 @@ pub fn evaluate<T: Real>(
     dictionary: &Dictionary<T>,
     samples: &dyn Samples<T>,
     tol: f64,
-    each: &mut dyn FnMut(usize, Result<Represented<'_, T>>) -> Result<()>,
+    each: &mut Each<'_, T>,
 ) -> Result<Evaluation> {
     if samples.is_empty() {
         return Err(Error::invalid("test set", "at least one sample", "none"));
