@@ -5,8 +5,11 @@ mod value;
 use crate::data::raw::Pixels;
 use crate::data::{Axes, Channel, Resize, SourceOptions, Window};
 use anyhow::Result;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
-use ocsc::config::{ActiveSetConfig, BlockDescentConfig, Boundary, CoderConfig, Dtype, StopRule, UpdateConfig};
+use ocsc::config::{
+    ActiveSetConfig, BatchConfig, BlockDescentConfig, Boundary, CoderConfig, Dtype, StopRule, UpdateConfig,
+};
 use ocsc::preprocess::{Preprocess, Step};
 use ocsc::{Config, Method};
 use std::path::PathBuf;
@@ -241,8 +244,8 @@ pub(crate) struct TestArgs {
 #[command(next_help_heading = "Model")]
 pub(crate) struct ModelArgs {
     /// The method
-    #[arg(long, value_enum, default_value = "ocsc")]
-    pub(crate) method: MethodArg,
+    #[arg(long, value_parser = methods(), default_value_t = Method::Ocsc)]
+    pub(crate) method: Method,
     /// Number of filters
     #[arg(long, default_value_t = 100, value_parser = at_least_one, value_name = "K")]
     pub(crate) filters: usize,
@@ -261,8 +264,8 @@ pub(crate) struct ModelArgs {
     /// Codes are this close to optimal: relative duality gap, or as --stop says
     #[arg(long, default_value_t = 0.01, value_parser = positive)]
     pub(crate) tol: f64,
-    /// What lies outside a sample [default: circular for arrays, for images with edge taper and for ocsc-paper; free for
-    /// other images and for recordings]
+    /// What lies outside a sample [default: circular for arrays, for images with edge taper and for all methods but ocsc;
+    /// free for other images and for recordings]
     #[arg(long, value_enum)]
     pub(crate) boundary: Option<BoundaryArg>,
     /// Initial dictionary: random, patches (of the data), or a .npy file of shape (K, C, axes...) or (K, axes...)
@@ -277,10 +280,10 @@ pub(crate) struct ModelArgs {
     /// Codes without negative values (method ocsc)
     #[arg(long)]
     pub(crate) nonnegative: bool,
-    /// The past weighs (1 - 1/t)^this at update t (method ocsc); 1 is plain averaging
+    /// The past weighs (1 - 1/t)^this at update t (methods ocsc and osc); 1 is plain averaging
     #[arg(long, default_value_t = BlockDescentConfig::default().forgetting, value_parser = forgetting, value_name = "EXPONENT")]
     pub(crate) forgetting: f64,
-    /// Sweeps of block descent per update, at most (method ocsc)
+    /// Sweeps of block descent per update, at most (methods ocsc and osc)
     #[arg(long, default_value_t = BlockDescentConfig::default().sweeps, value_parser = at_least_one, value_name = "N")]
     pub(crate) sweeps: usize,
     /// End the sweeps of an update when the relative norm of the projected gradient is at most this (method ocsc)
@@ -300,7 +303,7 @@ pub(crate) struct ModelArgs {
 
 /// The inner workings.
 #[derive(ClapArgs)]
-#[command(next_help_heading = "Inner workings of ocsc-paper")]
+#[command(next_help_heading = "Inner workings of the methods other than ocsc")]
 pub(crate) struct Tuning {
     /// The coder's stopping rule: duality gap, relative ADMM residuals, or the paper's relative change of Z
     #[arg(long, value_enum, default_value = "gap")]
@@ -329,6 +332,12 @@ pub(crate) struct Tuning {
     /// Start the update's variables from zero at every sample, as the paper prints it
     #[arg(long)]
     update_reset: bool,
+    /// Batch methods: the coder's iterations per sample and pass, at most
+    #[arg(long, default_value_t = BatchConfig::default().code_iters, value_parser = at_least_one, value_name = "N")]
+    pass_code_iters: usize,
+    /// Batch methods: the update's iterations per pass, at most
+    #[arg(long, default_value_t = BatchConfig::default().update_iters, value_parser = at_least_one, value_name = "N")]
+    pass_update_iters: usize,
 }
 
 impl ModelArgs {
@@ -336,13 +345,10 @@ impl ModelArgs {
     /// as arrays are trusted to.
     pub(crate) fn config(&self, rank: usize, preprocess: Preprocess, seamless: bool) -> Result<Config> {
         let tapered = preprocess.steps().contains(&Step::Taper);
-        let circular = seamless || tapered || matches!(self.method, MethodArg::OcscPaper);
+        let circular = seamless || tapered || !self.method.takes_boundary(Boundary::Free);
         let tuning = &self.tuning;
         let config = Config {
-            method: match self.method {
-                MethodArg::Ocsc => Method::Ocsc,
-                MethodArg::OcscPaper => Method::OcscPaper,
-            },
+            method: self.method,
             n_filters: self.filters,
             filter_shape: self.size.axes(rank)?,
             beta: self.beta,
@@ -373,6 +379,7 @@ impl ModelArgs {
                 max_iters: tuning.max_iters,
             },
             active_set: ActiveSetConfig { nonnegative: self.nonnegative, ..ActiveSetConfig::default() },
+            batch: BatchConfig { code_iters: tuning.pass_code_iters, update_iters: tuning.pass_update_iters },
             block_descent: BlockDescentConfig {
                 forgetting: self.forgetting,
                 sweeps: self.sweeps,
@@ -489,12 +496,10 @@ pub(crate) enum Format {
     Both,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
-pub(crate) enum MethodArg {
-    /// The fast engine: active-set coder, lag statistics, any sample sizes, any channels
-    Ocsc,
-    /// Algorithms 2 and 3 of the paper: one sample size, any channels
-    OcscPaper,
+/// The method table, with a line of help for each.
+fn methods() -> impl TypedValueParser<Value = Method> {
+    let value = |method: Method| PossibleValue::new(method.name()).help(method.description());
+    PossibleValuesParser::new(Method::ALL.map(value)).try_map(|name| name.parse::<Method>())
 }
 
 #[derive(Clone, Copy, ValueEnum)]

@@ -10,9 +10,9 @@ use crate::stream;
 use crate::watch::{Checkpoints, Log, Watch};
 use anyhow::{Context, Error, Result, bail, ensure};
 use ocsc::config::Dtype;
-use ocsc::learner::coder;
+use ocsc::learner::{coder, learner};
 use ocsc::train::{Ended, Outcome, Progress, Schedule, train, visiting_order};
-use ocsc::{Config, Dictionary, Method, Online, Real, Sample, Samples, Shape, checkpoint};
+use ocsc::{Config, Dictionary, Learner, Real, Sample, Samples, Shape, checkpoint};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -62,6 +62,11 @@ fn learn<T: Real>(args: &Learn, source: &Source, test: Option<&Source>, console:
     let out = out(args)?;
     let config = learner.config().clone();
     check_masked(&config.preprocess, source.is_masked())?;
+    ensure!(
+        config.method.takes_masks() || !source.is_masked(),
+        "--mask, --nan-is-missing: expected a method that takes masks (ocsc, ffcsc), found {}",
+        config.method
+    );
     let samples = Prepared { source, preprocess: &config.preprocess };
     let test = test.map(|source| Prepared { source, preprocess: &config.preprocess });
     if config.passes > 0 {
@@ -84,20 +89,20 @@ fn learn<T: Real>(args: &Learn, source: &Source, test: Option<&Source>, console:
     };
     console::catch_interrupts()?;
     let test = test.as_ref().map(|test| test as &dyn Samples<T>);
-    let trained = train(&mut learner, &samples, test, &schedule, progress, &mut watch);
+    let trained = train(learner.as_mut(), &samples, test, &schedule, progress, &mut watch);
     let (last, reseeded) = (watch.last, watch.reseeded);
     drop(watch);
     let outcome = match trained {
         Ok(outcome) => outcome,
-        Err(error) => return Err(rescued(error.into(), &learner, last, out)),
+        Err(error) => return Err(rescued(error.into(), learner.as_ref(), last, out)),
     };
-    finish(args, &learner, &outcome, reseeded, console)
+    finish(args, learner.as_ref(), &outcome, reseeded, console)
 }
 
 /// Writes the model and reports; an interrupted run leaves a checkpoint and fails.
 pub(crate) fn finish<T: Real>(
     args: &Learn,
-    learner: &Online<T>,
+    learner: &dyn Learner<T>,
     outcome: &Outcome,
     reseeded: usize,
     console: &Console,
@@ -120,7 +125,7 @@ pub(crate) fn finish<T: Real>(
 }
 
 /// A run that fails, on a damaged image or a full disk, leaves a checkpoint of what it had learned.
-pub(crate) fn rescued<T: Real>(error: Error, learner: &Online<T>, last: Option<Progress>, out: &Path) -> Error {
+pub(crate) fn rescued<T: Real>(error: Error, learner: &dyn Learner<T>, last: Option<Progress>, out: &Path) -> Error {
     match last.filter(|last| last.step == learner.step()) {
         Some(last) if checkpoint::save(out, learner, Some(&last)).is_ok() => {
             error.context(format!("stopped after {} samples; {} is a checkpoint", last.samples, out.display()))
@@ -154,7 +159,7 @@ fn spare_inputs(args: &Learn) -> Result<()> {
 }
 
 /// A learner that goes on from a checkpoint.
-fn resumed<T: Real>(path: &Path, args: &Learn) -> Result<(Online<T>, Progress)> {
+fn resumed<T: Real>(path: &Path, args: &Learn) -> Result<(Box<dyn Learner<T>>, Progress)> {
     let mut saved = checkpoint::load::<T>(path)?;
     if let Some(passes) = args.passes {
         saved.config.passes = passes;
@@ -178,7 +183,7 @@ pub(crate) fn started<T: Real>(
     order: &[usize],
     reading: impl Fn(usize) -> Option<String>,
     console: &Console,
-) -> Result<Online<T>> {
+) -> Result<Box<dyn Learner<T>>> {
     let (first, sample) = first_usable(samples, order, args.data.strict)?;
     let batch = &order[..config.batch_size.min(order.len())];
     let shape = Shape::from_axes(sample.shape().channels, &config.filter_shape)?;
@@ -215,7 +220,7 @@ pub(crate) fn started<T: Real>(
             config.beta
         ));
     }
-    Ok(Online::with_dictionary(config, dictionary)?)
+    Ok(learner(config, dictionary)?)
 }
 
 /// The first sample in the order of visits that can be read.
@@ -272,10 +277,11 @@ fn survey<T: Real>(source: &Source, config: &Config, dictionary: &Dictionary<T>,
         survey.largest = survey.largest.max(shape.len());
         let (expected, name) = first.get_or_insert_with(|| (shape, source.name(i)));
         ensure!(
-            shape == *expected || config.method != Method::OcscPaper,
-            "{}: expected {expected} as {name} has, found {shape}: the statistics of `ocsc-paper` hold one sample size; \
+            shape == *expected || config.method.takes_mixed_sizes(),
+            "{}: expected {expected} as {name} has, found {shape}: the statistics of `{}` hold one sample size; \
              `--method ocsc` takes any",
-            source.name(i)
+            source.name(i),
+            config.method
         );
         one_size &= shape == *expected;
     }
@@ -298,7 +304,7 @@ pub(crate) fn check_test<T: Real>(test: &Prepared<'_>, dictionary: &Dictionary<T
 
 fn report<T: Real>(
     args: &Learn,
-    learner: &Online<T>,
+    learner: &dyn Learner<T>,
     outcome: &Outcome,
     reseeded: usize,
     out: &Path,

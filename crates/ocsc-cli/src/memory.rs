@@ -2,7 +2,7 @@
 
 use crate::console::{Console, bytes};
 use anyhow::{Result, bail};
-use ocsc::statistics::{Lags, Spectral};
+use ocsc::memory::memory;
 use ocsc::{Config, Dictionary, Method, Real, Shape};
 
 /// What the samples are like.
@@ -65,19 +65,13 @@ pub(crate) fn ensure_free(what: &str, need: usize) -> Result<()> {
 
 /// Bytes in all, and those of the statistics.
 fn needs<T: Real>(survey: &Survey, config: &Config, dictionary: &Dictionary<T>) -> (usize, usize) {
-    let (n, filter) = (config.n_filters, dictionary.shape());
-    // The paper's method takes one size only, so the largest sample is any of them.
-    let sample = survey.one_size.unwrap_or(Shape { channels: 1, depth: 1, height: 1, width: survey.largest });
-    let (statistics, per_number) = match config.method {
-        // The sample, the residual, the residual in 8 bits, and the atoms and candidates, which are the more the denser the
-        // code: photos at beta = 1 took 60 to 80 bytes in all.
-        Method::Ocsc => (Lags::<T>::bytes(n, filter), 2 * size_of::<T>() + 72),
-        // The coder holds two arrays of all filters' maps, the statistics three and the update two.
-        Method::OcscPaper => (Spectral::<T>::bytes(n, sample), 7 * size_of::<T>() * n),
-    };
-    let per_number = config.batch_size.saturating_mul(per_number).saturating_add(READING);
-    let working = survey.largest.saturating_mul(per_number);
-    (statistics.saturating_add(working).saturating_add(PROGRAM), statistics)
+    let filter = dictionary.shape();
+    // Methods whose memory depends on the axes take one size only, so the largest sample is any of them.
+    let width = survey.largest / filter.channels.max(1);
+    let sample = survey.one_size.unwrap_or(Shape { channels: filter.channels, depth: 1, height: 1, width });
+    let need = memory::<T>(config, survey.samples, sample, filter);
+    let reading = survey.largest.saturating_mul(READING).saturating_add(PROGRAM);
+    (need.total().saturating_add(reading), need.statistics)
 }
 
 /// What the system could give, where it says.

@@ -18,7 +18,7 @@ use ocsc::coder::Coder;
 use ocsc::observe::{Moment, Observer};
 use ocsc::preprocess::Preprocess;
 use ocsc::train::{Ended, Evaluation, Outcome, Progress, TEST_TOL, evaluate, refuse};
-use ocsc::{Config, Dictionary, Online, Real, Sample, checkpoint};
+use ocsc::{Config, Dictionary, Learner, Real, Sample, checkpoint};
 use std::io::{IsTerminal, Stdin};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
@@ -49,6 +49,7 @@ pub(crate) fn learn<T: Real>(args: &Learn, test: Option<&Source>, console: &Cons
             args.model.config(2, steps, false)?
         }
     };
+    ensure!(!config.method.is_batch(), "--method {}: expected one that learns online, as {once}", config.method);
     let mut frames = Arriving::<T>::start(&args.data, &config.preprocess)?;
     console::catch_interrupts()?;
     let first = frames.take(config.batch_size, console)?;
@@ -69,16 +70,16 @@ pub(crate) fn learn<T: Real>(args: &Learn, test: Option<&Source>, console: &Cons
     let mut run = Run { args, learner, progress, test, watch };
     let ended = match run.learn(first, &mut frames, console) {
         Ok(ended) => ended,
-        Err(error) => return Err(learn::rescued(error, &run.learner, Some(run.progress), out)),
+        Err(error) => return Err(learn::rescued(error, run.learner.as_ref(), Some(run.progress), out)),
     };
     let outcome = run.close(ended)?;
-    learn::finish(args, &run.learner, &outcome, run.watch.reseeded, console)
+    learn::finish(args, run.learner.as_ref(), &outcome, run.watch.reseeded, console)
 }
 
 /// A run of `ocsc learn -`.
 struct Run<'a, T: Real> {
     args: &'a Learn,
-    learner: Online<T>,
+    learner: Box<dyn Learner<T>>,
     progress: Progress,
     test: Option<Prepared<'a>>,
     watch: Watch,
@@ -100,14 +101,15 @@ impl<T: Real> Run<'_, T> {
     /// Learns from one batch. The place in a data set, if the checkpoint came from one, is left as it is.
     fn step(&mut self, batch: &[Sample<T>]) -> Result<Option<Ended>> {
         let (wall, cpu, before) = (Instant::now(), ProcessTime::now(), self.progress.samples);
-        let step = self.learner.partial_fit_batch(batch).with_context(|| format!("stdin: after {before} samples"))?;
+        let visits: Vec<usize> = (before..before + batch.len()).collect();
+        let step = self.learner.learn(&visits, batch).with_context(|| format!("stdin: after {before} samples"))?;
         self.progress.seconds += wall.elapsed().as_secs_f64();
         self.progress.cpu_seconds += cpu.elapsed().as_secs_f64();
         self.progress.step = step.step;
         self.progress.samples += batch.len();
         let due = self.args.test_every.is_some_and(|every| self.progress.samples / every > before / every);
         let test = if due { self.evaluate()? } else { None };
-        let moment = Moment { progress: &self.progress, learner: &self.learner, test: test.as_ref() };
+        let moment = Moment { progress: &self.progress, learner: self.learner.as_ref(), test: test.as_ref() };
         let flow = self.watch.step(&moment, &step)?;
         let late = self.args.time_limit.is_some_and(|limit| self.progress.seconds >= limit);
         Ok(if flow.is_break() { Some(Ended::Stopped) } else { late.then_some(Ended::TimeLimit) })
@@ -119,11 +121,11 @@ impl<T: Real> Run<'_, T> {
         if ended == Ended::Finished {
             self.progress.pass += 1;
             test = self.evaluate()?;
-            let moment = Moment { progress: &self.progress, learner: &self.learner, test: test.as_ref() };
+            let moment = Moment { progress: &self.progress, learner: self.learner.as_ref(), test: test.as_ref() };
             let _ = self.watch.pass(&moment)?;
         }
         let outcome = Outcome { ended, progress: self.progress, test: test.or(self.watch.test.clone()) };
-        let moment = Moment { progress: &self.progress, learner: &self.learner, test: outcome.test.as_ref() };
+        let moment = Moment { progress: &self.progress, learner: self.learner.as_ref(), test: outcome.test.as_ref() };
         self.watch.end(&moment, &outcome)?;
         Ok(outcome)
     }

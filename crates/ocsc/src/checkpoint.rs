@@ -10,15 +10,16 @@
 //!
 //! | part | name | what |
 //! |---|---|---|
-//! | tensors | `state.NAME` | the statistics and the update's variables, flat |
-//! | metadata | `numbers` | the update's scalars by name, as JSON |
+//! | tensors | `state.NAME` | the learner's arrays: statistics, the update's variables, kept samples and codes, flat |
+//! | metadata | `numbers` | the learner's scalars by name, as JSON |
 //! | metadata | `progress` | [`Progress`]: where the run is, as JSON; with `config.seed` it is the whole random state |
 //!
 //! Files are written to a temporary sibling, flushed to disk and renamed, so that a kill or a full disk leaves the
 //! previous file as it was.
 
+use crate::learner::{Learner, learner};
 use crate::train::Progress;
-use crate::{Config, Dictionary, Error, Online, Real, Result, Shape};
+use crate::{Config, Dictionary, Error, Real, Result, Shape};
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
 use std::borrow::Cow;
@@ -30,7 +31,7 @@ use std::path::{Path, PathBuf};
 const FORMAT: &str = "ocsc/1";
 const STATE: &str = "state.";
 
-/// The saved variables of an update: flat arrays and scalars by name.
+/// The saved variables of a learner: flat arrays and scalars by name.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct State<'a, T: Clone> {
     arrays: BTreeMap<String, Cow<'a, [T]>>,
@@ -43,8 +44,18 @@ impl<'a, T: Real> State<'a, T> {
         self.arrays.is_empty() && self.numbers.is_empty()
     }
 
+    /// Whether there is an array of this name.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.arrays.contains_key(name)
+    }
+
     pub(crate) fn with_array(mut self, name: &str, array: &'a [T]) -> Self {
         self.arrays.insert(name.to_owned(), Cow::Borrowed(array));
+        self
+    }
+
+    pub(crate) fn with_owned(mut self, name: &str, array: Vec<T>) -> Self {
+        self.arrays.insert(name.to_owned(), Cow::Owned(array));
         self
     }
 
@@ -73,6 +84,24 @@ impl<'a, T: Real> State<'a, T> {
         Ok(())
     }
 
+    /// Any number of whole numbers.
+    pub(crate) fn counts(&self, name: &str) -> Result<Vec<usize>> {
+        let mut counts = vec![0; self.numbers.get(name).map_or(0, Vec::len)];
+        self.copy_counts(name, &mut counts)?;
+        Ok(counts)
+    }
+
+    /// An array of any length and of finite numbers.
+    pub(crate) fn array(&self, name: &str) -> Result<&[T]> {
+        let Some(array) = self.arrays.get(name) else {
+            return Err(Error::invalid(format!("saved `{name}`"), "an array", "nothing"));
+        };
+        match array.iter().find(|v| !v.is_finite()) {
+            Some(v) => Err(Error::invalid(format!("saved `{name}`"), "finite numbers", v)),
+            None => Ok(array),
+        }
+    }
+
     /// That an array is there with exactly this length.
     pub(crate) fn check_len(&self, name: &str, len: usize) -> Result<()> {
         match self.arrays.get(name) {
@@ -85,11 +114,7 @@ impl<'a, T: Real> State<'a, T> {
     /// Copies an array of exactly the target's length and of finite numbers.
     pub(crate) fn copy_array(&self, name: &str, target: &mut [T]) -> Result<()> {
         self.check_len(name, target.len())?;
-        let array = &self.arrays[name];
-        if let Some(v) = array.iter().find(|v| !v.is_finite()) {
-            return Err(Error::invalid(format!("saved `{name}`"), "finite numbers", v));
-        }
-        target.copy_from_slice(array);
+        target.copy_from_slice(self.array(name)?);
         Ok(())
     }
 }
@@ -116,7 +141,7 @@ impl<T: Real> Saved<T> {
     }
 
     /// A learner that goes on where the checkpoint was written.
-    pub fn resume(&self) -> Result<(Online<T>, Progress)> {
+    pub fn resume(&self) -> Result<(Box<dyn Learner<T>>, Progress)> {
         let Some(progress) = self.progress else {
             let expected = "a checkpoint (written by an interrupted run, or with --checkpoint-every)";
             return Err(Error::file(&self.path, "model file", expected, "a finished model without statistics"));
@@ -125,14 +150,14 @@ impl<T: Real> Saved<T> {
             let found = format!("{other:?}").to_lowercase();
             return Err(Error::file(&self.path, "checkpoint", format!("statistics in {}", T::NAME), found));
         }
-        let mut learner = Online::with_dictionary(self.config.clone(), self.dictionary.clone())?;
+        let mut learner = learner(self.config.clone(), self.dictionary.clone())?;
         learner.restore(&self.state, progress.step).map_err(|e| e.in_file(&self.path))?;
         Ok((learner, progress))
     }
 }
 
 /// Writes a model file; with `progress`, a checkpoint.
-pub fn save<T: Real>(path: &Path, learner: &Online<T>, progress: Option<&Progress>) -> Result<()> {
+pub fn save<T: Real>(path: &Path, learner: &dyn Learner<T>, progress: Option<&Progress>) -> Result<()> {
     let json = |value: serde_json::Result<String>| {
         value.map_err(|e| Error::file(path, "settings", "values that JSON can hold", e))
     };

@@ -30,14 +30,16 @@ pub struct Config {
     pub dtype: Dtype,
     /// What was done to the samples before learning, and must be done to new ones.
     pub preprocess: Preprocess,
-    /// The settings of the ADMM coder, which `ocsc-paper` learns with.
+    /// The settings of the ADMM coder, which `ocsc-paper` and most batch methods learn with, and of FISTA.
     pub coder: CoderConfig,
     /// The settings of the active-set coder, which codes new data.
     pub active_set: ActiveSetConfig,
-    /// The settings of the dictionary update of `ocsc-paper`.
+    /// The settings of the dictionary updates of all methods but `ocsc` and `osc`.
     pub update: UpdateConfig,
-    /// The settings of the dictionary update of `ocsc`.
+    /// The settings of the dictionary update of `ocsc`; `osc` takes its forgetting and its sweeps.
     pub block_descent: BlockDescentConfig,
+    /// The settings of the batch methods.
+    pub batch: BatchConfig,
 }
 
 impl Default for Config {
@@ -58,6 +60,7 @@ impl Default for Config {
             active_set: ActiveSetConfig::default(),
             update: UpdateConfig::default(),
             block_descent: BlockDescentConfig::default(),
+            batch: BatchConfig::default(),
         }
     }
 }
@@ -69,15 +72,13 @@ impl Config {
         positive("tol", self.tol)?;
         self.coder.validate()?;
         self.active_set.validate(self.n_filters)?;
-        if self.method == Method::OcscPaper && self.boundary != Boundary::Circular {
-            return Err(Error::invalid(
-                "boundary",
-                "circular for the method `ocsc-paper`",
-                format!("{:?}", self.boundary),
-            ));
+        if !self.method.takes_boundary(self.boundary) {
+            let expected = format!("circular for the method `{}`", self.method);
+            return Err(Error::invalid("boundary", expected, format!("{:?}", self.boundary)));
         }
         self.update.validate()?;
         self.block_descent.validate()?;
+        self.batch.validate()?;
         at_least_one("the number of filters", self.n_filters)?;
         at_least_one("the batch size", self.batch_size)?;
         if !(1..=3).contains(&self.filter_shape.len()) || self.filter_shape.contains(&0) {
@@ -212,6 +213,29 @@ impl BlockDescentConfig {
             return Err(Error::invalid("the sweeps' tol", "a finite number from 0 up", self.tol));
         }
         at_least_one("the update's sweeps", self.sweeps)
+    }
+}
+
+/// How much of a pass of a batch method goes into codes and how much into the dictionary, see [`crate::learner::Batch`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct BatchConfig {
+    /// Iterations of the coder per sample and pass, at most.
+    pub code_iters: usize,
+    /// Iterations of the dictionary update per pass, at most.
+    pub update_iters: usize,
+}
+
+impl Default for BatchConfig {
+    fn default() -> Self {
+        BatchConfig { code_iters: 10, update_iters: 5 }
+    }
+}
+
+impl BatchConfig {
+    fn validate(&self) -> Result<()> {
+        at_least_one("the coder's iterations per pass", self.code_iters)?;
+        at_least_one("the update's iterations per pass", self.update_iters)
     }
 }
 

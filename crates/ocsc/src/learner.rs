@@ -1,19 +1,50 @@
-//! Online learning (Algorithm 3): code a sample, absorb it, update the dictionary.
+//! Learners: code samples, absorb them, update the dictionary. [`Online`] does so sample by sample, [`Batch`] pass by pass.
 //!
-//! The learner knows neither time nor files nor where samples come from; [`crate::train`] does.
+//! A learner knows neither time nor files nor where samples come from; [`crate::train`] does.
+
+mod batch;
+mod online;
+
+pub use batch::Batch;
+pub use online::Online;
 
 use crate::checkpoint::State;
 use crate::coder::{Coded, Coder};
-use crate::update::{Update, Updated};
+use crate::update::Updated;
 use crate::{Config, Dictionary, Error, Method, Real, Result, Sample, Shape};
 
-/// A dictionary that improves with every sample.
-pub struct Online<T: Real> {
-    config: Config,
-    dictionary: Dictionary<T>,
-    coder: Box<dyn Coder<T>>,
-    update: Box<dyn Update<T>>,
-    step: usize,
+/// Learns a dictionary from samples, by any method.
+pub trait Learner<T: Real>: Send {
+    /// Learns from samples; `visits` are their numbers in the data set, by which batch methods know them again.
+    fn learn(&mut self, visits: &[usize], samples: &[Sample<T>]) -> Result<Step<T>>;
+
+    /// All samples were visited once more. Batch methods update the dictionary now, and return its relative change
+    /// ||D - D_old|| / ||D|| with what the update reports.
+    fn end_of_pass(&mut self) -> Result<Option<(f64, Updated)>>;
+
+    /// The current dictionary.
+    fn dictionary(&self) -> &Dictionary<T>;
+
+    /// The settings.
+    fn config(&self) -> &Config;
+
+    /// t: how many times it learned from samples.
+    fn step(&self) -> usize;
+
+    /// All that a later [`Learner::restore`] needs to go on bit for bit.
+    fn state(&self) -> State<'_, T>;
+
+    /// Takes over a saved state, after so many steps.
+    fn restore(&mut self, state: &State<'_, T>, step: usize) -> Result<()>;
+}
+
+/// The learner of the method in `config`, from a given dictionary, which overrides the number and shape of filters there.
+pub fn learner<T: Real>(config: Config, dictionary: Dictionary<T>) -> Result<Box<dyn Learner<T>>> {
+    Ok(match config.method {
+        Method::Osc => T::osc(config, dictionary)?,
+        method if method.is_batch() => Box::new(Batch::with_dictionary(config, dictionary)?),
+        _ => Box::new(Online::with_dictionary(config, dictionary)?),
+    })
 }
 
 /// What one step did.
@@ -23,7 +54,7 @@ pub struct Step<T> {
     pub step: usize,
     /// The samples' codes against the dictionary before the update, in their order.
     pub coded: Vec<Coded<T>>,
-    /// ||D - D_old|| / ||D||.
+    /// ||D - D_old|| / ||D||; zero for steps that do not update.
     pub dictionary_change: f64,
     /// What the dictionary update reports.
     pub update: Updated,
@@ -46,98 +77,44 @@ impl<T: Real> Step<T> {
     }
 }
 
-impl<T: Real> Online<T> {
-    /// A learner with a random dictionary for samples of so many channels (Algorithm 3, line 1).
-    pub fn new(config: Config, channels: usize) -> Result<Self> {
-        config.validate()?;
-        let shape = Shape::from_axes(channels, &config.filter_shape)?;
-        let dictionary = Dictionary::random(config.n_filters, shape, config.filter_shape.len(), config.seed)?;
-        Self::with_dictionary(config, dictionary)
-    }
-
-    /// A learner that starts from a given dictionary, which overrides the number and shape of filters in `config`.
-    pub fn with_dictionary(mut config: Config, dictionary: Dictionary<T>) -> Result<Self> {
-        config.n_filters = dictionary.n_filters();
-        config.filter_shape = dictionary.shape().axes(dictionary.rank());
-        config.validate()?;
-        let coder = learning_coder(&config, &dictionary)?;
-        let update: Box<dyn Update<T>> = match config.method {
-            Method::Ocsc => T::block_descent(&config),
-            Method::OcscPaper => T::ocsc(&config),
-        };
-        Ok(Online { config, dictionary, coder, update, step: 0 })
-    }
-
-    /// Learns from one sample.
-    pub fn partial_fit(&mut self, sample: &Sample<T>) -> Result<Step<T>> {
-        self.partial_fit_batch(std::slice::from_ref(sample))
-    }
-
-    /// Learns from several samples with one update of the dictionary.
-    ///
-    /// On an error nothing was learned from samples that were not absorbed yet, and the dictionary is as before.
-    pub fn partial_fit_batch(&mut self, samples: &[Sample<T>]) -> Result<Step<T>> {
-        if samples.is_empty() {
-            return Err(Error::invalid("batch", "at least one sample", "none"));
-        }
-        for sample in samples {
-            if let Some(v) = sample.data().iter().find(|v| v.f64().abs() > T::LARGEST) {
-                let expected = format!("values up to {:e} in {} (scale the samples, or use f64)", T::LARGEST, T::NAME);
-                return Err(Error::invalid("sample", expected, format!("{v:e}")));
-            }
-        }
-        let coded = self.coder.code_all(samples)?;
-        for (sample, coded) in samples.iter().zip(&coded) {
-            self.update.absorb(sample, &coded.code, &self.dictionary)?;
-        }
-        let old = self.dictionary.clone();
-        let update = self.update.update(&mut self.dictionary);
-        if let Some(v) = self.dictionary.data().iter().find(|v| !v.is_finite()) {
-            let message = Error::invalid("the updated dictionary", "finite numbers (scale the samples, or use f64)", v);
-            self.dictionary = old;
-            return Err(message);
-        }
-        self.coder.set_dictionary(&self.dictionary);
-        self.step += 1;
-        let dictionary_change = self.dictionary.relative_change(&old);
-        Ok(Step { step: self.step, coded, dictionary_change, update })
-    }
-
-    /// The current dictionary D_t.
-    pub fn dictionary(&self) -> &Dictionary<T> {
-        &self.dictionary
-    }
-
-    /// The settings.
-    pub fn config(&self) -> &Config {
-        &self.config
-    }
-
-    /// t, the number of updates so far.
-    pub fn step(&self) -> usize {
-        self.step
-    }
-
-    pub(crate) fn state(&self) -> State<'_, T> {
-        self.update.state()
-    }
-
-    pub(crate) fn restore(&mut self, state: &State<'_, T>, step: usize) -> Result<()> {
-        self.update.restore(state, &self.dictionary)?;
-        self.step = step;
-        Ok(())
-    }
-}
-
 /// The coder for new data, whatever method learned the dictionary: all solve the same problem, and this is the fastest.
 pub fn coder<T: Real>(config: &Config, dictionary: &Dictionary<T>, tol: f64) -> Result<Box<dyn Coder<T>>> {
     T::active_set(config, dictionary, tol)
 }
 
-/// The coder that belongs to a method.
-fn learning_coder<T: Real>(config: &Config, dictionary: &Dictionary<T>) -> Result<Box<dyn Coder<T>>> {
-    match config.method {
-        Method::Ocsc => coder(config, dictionary, config.tol),
-        Method::OcscPaper => T::admm(config, dictionary),
+/// The random dictionary that a run starts from.
+pub fn initial<T: Real>(config: &Config, channels: usize) -> Result<Dictionary<T>> {
+    config.validate()?;
+    let shape = Shape::from_axes(channels, &config.filter_shape)?;
+    Dictionary::random(config.n_filters, shape, config.filter_shape.len(), config.seed)
+}
+
+/// The settings with the number and shape of the dictionary's filters, checked.
+pub(crate) fn settled<T: Real>(mut config: Config, dictionary: &Dictionary<T>) -> Result<Config> {
+    config.n_filters = dictionary.n_filters();
+    config.filter_shape = dictionary.shape().axes(dictionary.rank());
+    config.validate()?;
+    Ok(config)
+}
+
+/// That there are samples, of values whose squares can be summed.
+pub(crate) fn check_values<T: Real>(samples: &[Sample<T>]) -> Result<()> {
+    if samples.is_empty() {
+        return Err(Error::invalid("batch", "at least one sample", "none"));
     }
+    for sample in samples {
+        if let Some(v) = sample.data().iter().find(|v| v.f64().abs() > T::LARGEST) {
+            let expected = format!("values up to {:e} in {} (scale the samples, or use f64)", T::LARGEST, T::NAME);
+            return Err(Error::invalid("sample", expected, format!("{v:e}")));
+        }
+    }
+    Ok(())
+}
+
+/// That an update left finite numbers; otherwise the dictionary becomes the old one again.
+pub(crate) fn finite_or_old<T: Real>(dictionary: &mut Dictionary<T>, old: &Dictionary<T>) -> Result<()> {
+    let Some(v) = dictionary.data().iter().find(|v| !v.is_finite()) else { return Ok(()) };
+    let error = Error::invalid("the updated dictionary", "finite numbers (scale the samples, or use f64)", v);
+    dictionary.clone_from(old);
+    Err(error)
 }

@@ -24,6 +24,17 @@
 //! |---|---|---|---|---|
 //! | [`Method::Ocsc`] (default) | [`coder::ActiveSet`] | [`statistics::Lags`], [`update::BlockDescent`] | [`Online`] | about the number of non-zeros / K^2 (2m-1)^2 |
 //! | [`Method::OcscPaper`] | [`coder::Admm`] | [`statistics::Spectral`], [`update::Ocsc`] | [`Online`] | N K^2 P + N K P log P / K^2 P |
+//! | [`Method::Deconvnet`] | [`coder::Deconvnet`] | [`update::Deconvnet`] | [`Batch`] | N K P M / samples and non-zeros |
+//! | [`Method::Fcsc`] | [`coder::Admm`] | [`statistics::Codes`], [`update::Fcsc`] | [`Batch`] | N K^2 P + K^3 P / N K P |
+//! | [`Method::Ffcsc`] | [`coder::Masked`] | [`statistics::Codes`], [`update::Ffcsc`] | [`Batch`] | min(N, K)^2 (N + K) P / N K P |
+//! | [`Method::Cbpdn`] | [`coder::Admm`] | [`statistics::Codes`], [`update::Cbpdn`] | [`Batch`] | N^2 K P / N K P |
+//! | [`Method::Consensus`] | [`coder::Admm`] | [`statistics::Codes`], [`update::Consensus`] | [`Batch`] | N K P / 2 N K P |
+//! | [`Method::Ocdl1`] | [`coder::Fista`], spatial | [`update::Ocdl1`] | [`Online`] | N (K P M + K^2 M^2) / K^2 M^2 |
+//! | [`Method::Ocdl2`] | [`coder::Fista`], frequency | [`update::Ocdl2`] | [`Online`] | N K^2 P / K^2 P, 2-3 times |
+//! | [`Method::Osc`] | lasso on patches | [`osc::Osc`] | online | N P K M / K^2 + K M, not convolutional |
+//!
+//! m is the filter's side, M its area, P the pixels, K the filters, N the samples; iterations are not counted. [`memory`]
+//! states in advance what a method will hold. [`Learner`] is what they have in common, whatever the schedule.
 //!
 //! Read [`learner`], [`coder::Admm`], [`statistics::Spectral`], [`update::Ocsc`] and [`train`] in this order, beside the
 //! paper; [`notation`] maps its symbols to ours and says where we differ from the print. Then [`coder::ActiveSet`],
@@ -61,14 +72,17 @@ pub mod coder;
 pub mod config;
 mod convolve;
 mod dictionary;
+mod dot;
 mod error;
 mod fourier;
 pub mod learner;
+pub mod memory;
 mod method;
 pub mod metrics;
 #[doc = include_str!("../NOTATION.md")]
 pub mod notation {}
 pub mod observe;
+pub mod osc;
 mod parts;
 pub mod preprocess;
 mod real;
@@ -83,7 +97,7 @@ pub use config::Config;
 pub use dictionary::Dictionary;
 pub use error::{Error, Result};
 pub use fourier::{Fourier, Scratch};
-pub use learner::Online;
+pub use learner::{Batch, Learner, Online};
 pub use method::Method;
 pub use real::Real;
 pub use sample::{Sample, Samples, Shape};

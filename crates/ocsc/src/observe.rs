@@ -1,13 +1,13 @@
 //! Observers see a run and may stop it; they cannot change it.
 
-use crate::learner::Step;
+use crate::learner::{Learner, Step};
 use crate::train::{Evaluation, Outcome, Progress};
-use crate::{Error, Online, Real, Result};
+use crate::{Error, Real, Result};
 use std::ops::ControlFlow;
 
 /// Watches a run. Every method does nothing by default; `Break` ends the run after the current step.
 pub trait Observer<T: Real> {
-    /// After every step.
+    /// After every step; the last one of a pass comes after a batch method's update.
     fn step(&mut self, _run: &Moment<'_, T>, _step: &Step<T>) -> Result<ControlFlow<()>> {
         Ok(ControlFlow::Continue(()))
     }
@@ -33,7 +33,7 @@ pub struct Moment<'a, T: Real> {
     /// Where the run is, and how long it has been learning.
     pub progress: &'a Progress,
     /// The learner, to look at or to save.
-    pub learner: &'a Online<T>,
+    pub learner: &'a dyn Learner<T>,
     /// The test set's evaluation, if it was evaluated just now.
     pub test: Option<&'a Evaluation>,
 }

@@ -156,10 +156,14 @@ impl<T: Real> Sample<T> {
         self.mask.as_ref().map_or(self.data.len(), |mask| mask.iter().filter(|seen| **seen).count())
     }
 
-    /// That all values were observed, for the paper's method, whose systems hold whole samples.
+    /// That all values were observed, for the methods whose systems hold whole samples.
     pub(crate) fn check_whole(&self) -> Result<()> {
         match self.mask {
-            Some(_) => Err(Error::invalid("masks", "the method `ocsc`, which leaves unobserved values out", "a mask")),
+            Some(_) => Err(Error::invalid(
+                "masks",
+                "the methods `ocsc` or `ffcsc`, which leave unobserved values out",
+                "a mask",
+            )),
             None => Ok(()),
         }
     }

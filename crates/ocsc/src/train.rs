@@ -12,8 +12,9 @@ mod evaluate;
 pub use evaluate::{Each, Evaluation, Item, Represented, TEST_TOL, code_each, evaluate, refuse};
 
 use crate::ahead::{Ahead, Visit};
+use crate::learner::Learner;
 use crate::observe::{Moment, Observer};
-use crate::{Config, Dictionary, Error, Online, Real, Result, Sample, Samples};
+use crate::{Config, Dictionary, Error, Real, Result, Sample, Samples};
 use change::ChangeRule;
 use cpu_time::ProcessTime;
 use evaluate::none_left;
@@ -89,7 +90,7 @@ pub struct Outcome {
 
 /// Trains until the schedule, the rule or the observer ends it, from `progress` (zero for a new run).
 pub fn train<T: Real>(
-    learner: &mut Online<T>,
+    learner: &mut dyn Learner<T>,
     samples: &dyn Samples<T>,
     test: Option<&dyn Samples<T>>,
     schedule: &Schedule,
@@ -128,7 +129,7 @@ impl<T: Real> Run<'_, T> {
     fn passes(
         mut self,
         ahead: &Ahead<'_, T>,
-        learner: &mut Online<T>,
+        learner: &mut dyn Learner<T>,
         mut progress: Progress,
         observer: &mut dyn Observer<T>,
     ) -> Result<Outcome> {
@@ -143,12 +144,15 @@ impl<T: Real> Run<'_, T> {
                 progress.waiting_seconds = waited + ahead.waited().as_secs_f64();
                 progress.visited += visits;
                 progress.skipped += visits - batch.len();
-                if batch.is_empty() {
-                    continue;
-                }
                 let clock = Clock::start(ahead);
-                let step = learner.partial_fit_batch(&batch).map_err(|e| name_samples(e, self.samples, &visited))?;
+                let name = |e| name_samples(e, self.samples, &visited);
+                let step = if batch.is_empty() { None } else { Some(learner.learn(&visited, &batch).map_err(name)?) };
+                let ended_pass = if progress.visited == n { learner.end_of_pass()? } else { None };
                 clock.stop(ahead, &mut progress);
+                let Some(mut step) = step else { continue };
+                if let Some((change, update)) = ended_pass {
+                    (step.dictionary_change, step.update) = (change, update);
+                }
                 rule.follow(&visited, &step.coded);
                 progress.step = step.step;
                 let before = progress.samples;
@@ -222,7 +226,7 @@ impl<T: Real> Run<'_, T> {
     }
 
     /// Evaluates the test set, if there is one.
-    fn test(&self, learner: &Online<T>, observer: &mut dyn Observer<T>) -> Result<Option<Evaluation>> {
+    fn test(&self, learner: &dyn Learner<T>, observer: &mut dyn Observer<T>) -> Result<Option<Evaluation>> {
         let Some(test) = self.test else { return Ok(None) };
         let strict = self.schedule.strict;
         let mut each = |_, item: Result<Represented<'_, T>>| match item {

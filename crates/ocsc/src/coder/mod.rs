@@ -17,10 +17,19 @@
 
 mod active_set;
 mod admm;
+mod convolution;
+mod deconvnet;
+mod fista;
+mod masked;
 
 pub use active_set::ActiveSet;
 pub use admm::Admm;
+pub use convolution::Space;
+pub use deconvnet::Deconvnet;
+pub use fista::Fista;
+pub use masked::Masked;
 
+use crate::config::Boundary;
 use crate::metrics::Objective;
 use crate::{Code, Dictionary, Real, Result, Sample};
 
@@ -90,4 +99,33 @@ pub(crate) fn relative(gap: f64, objective: f64) -> f64 {
 pub(crate) fn dual_value(x_r: f64, r_r: f64, correlation: f64, beta: f64) -> f64 {
     let s = if correlation > beta { beta / correlation } else { 1.0 };
     s * x_r - 0.5 * s * s * r_r
+}
+
+/// x - D z on the circle, summed in `f64`; zero where nothing was observed.
+pub(crate) fn residual<T: Real>(sample: &Sample<T>, code: &Code<T>, dictionary: &Dictionary<T>) -> Result<Vec<f64>> {
+    let (_, estimate, _) = code.reconstruct_f64(dictionary, Boundary::Circular)?;
+    let mut r: Vec<f64> = sample.data().iter().zip(estimate).map(|(x, e)| x.f64() - e).collect();
+    for (r, _) in r.iter_mut().zip(sample.mask().into_iter().flatten()).filter(|(_, seen)| !**seen) {
+        *r = 0.0;
+    }
+    Ok(r)
+}
+
+/// A code with its certificate, all recomputed from the code; `max_correlation` is max |D^T r| of an image.
+fn certify<T: Real>(
+    sample: &Sample<T>,
+    code: Code<T>,
+    dictionary: &Dictionary<T>,
+    beta: f64,
+    iterations: usize,
+    status: Status,
+    max_correlation: impl FnOnce(&[f64]) -> f64,
+) -> Result<Coded<T>> {
+    let r = residual(sample, &code, dictionary)?;
+    let r_r: f64 = r.iter().map(|r| r * r).sum();
+    let x_r = sample.data().iter().zip(&r).map(|(x, r)| x.f64() * r).sum();
+    let objective = Objective { data_term: 0.5 * r_r, l1: code.l1() };
+    let dual = dual_value(x_r, r_r, max_correlation(&r), beta);
+    let gap = (objective.total(beta) - dual).max(0.0);
+    Ok(Coded { code, objective, beta, gap, iterations, status })
 }

@@ -136,6 +136,17 @@ impl<T: Real> Lags<T> {
         self.block(k, l / LANES)[l % LANES..].iter().step_by(LANES).copied()
     }
 
+    /// out(x) <- out(x) + phi_kl(lag - x), x along the width: a line of the matrix of phi_kl.
+    pub(crate) fn add_line(&self, k: usize, l: usize, lag: [isize; 3], out: &mut [T]) {
+        let weight = T::of(self.weight);
+        // phi_kl(lag - x) = phi_lk(x - lag)
+        let (row, column, lag) = if k <= l { (k, l, lag) } else { (l, k, lag.map(|t| -t)) };
+        let (block, first) = (&self.block(row, column / LANES)[column % LANES..], self.window.at(lag));
+        for (x, out) in out.iter_mut().enumerate() {
+            *out += weight * block[if k <= l { first - x } else { first + x } * LANES];
+        }
+    }
+
     /// phi and psi, then the constant and the weight, for checkpoints.
     pub(crate) fn parts(&self) -> ([&[T]; 2], [f64; 2]) {
         ([&self.phi, &self.psi], [self.constant, self.weight])

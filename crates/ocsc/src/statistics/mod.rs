@@ -2,11 +2,14 @@
 //!
 //! Statistics know codes and samples, but neither coders nor updates.
 
+mod codes;
+mod filter_order;
 mod lags;
 mod spectral;
 mod window;
 
+pub use codes::Codes;
+pub(crate) use filter_order::{BLOCK, Spectra, TILE, at, axpy, gather, inner, n_freqs, row_len};
 pub use lags::Lags;
 pub use spectral::Spectral;
-pub(crate) use spectral::at;
 pub(crate) use window::{LANES, Multiply, Window};

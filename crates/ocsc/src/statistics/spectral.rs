@@ -22,62 +22,47 @@
 //! apart, each row padded to whole blocks: K (K + 1) / 2 complex numbers (plus 7 % at K = 100), half the memory of full
 //! matrices and two thirds of the time, since the loops below run at the speed of memory.
 
+use super::filter_order::{BLOCK, Spectra, TILE, add_scaled, at, gather, n_freqs, row_len};
 use crate::simd::{Kernel, dispatch};
-use crate::{Code, Error, Fourier, Real, Result, Sample, Scratch, Shape};
+use crate::{Code, Fourier, Real, Result, Sample, Shape};
 use num_complex::Complex;
 use rayon::prelude::*;
-
-/// Rows of triangles, and vectors over the filters, are padded with zeros to whole blocks of this many numbers.
-const BLOCK: usize = 8;
-/// Frequencies are gathered from map order to filter order this many at a time.
-const TILE: usize = 16;
 
 /// {C^p} and {b^p} for samples of one shape.
 pub struct Spectral<T: Real> {
     n_filters: usize,
-    shape: Shape,
     rho: f64,
-    fourier: Fourier<T>,
+    spectra: Spectra<T>,
     /// {C^p}, (n_freqs, 2, packed triangle).
     inverse_gram: Vec<T>,
     /// {b^p}, (n_freqs, C, 2, padded K).
     cross: Vec<T>,
-    /// Spectra of the K maps of one code, (K, n_freqs), and of the sample, (C, n_freqs).
-    z_f: Vec<Complex<T>>,
-    x_f: Vec<Complex<T>>,
     /// Right and left sides of the per-frequency systems, in filter order (n_freqs, C, 2, padded K).
     right: Vec<T>,
     left: Vec<T>,
-    /// For transforms of maps, a part each.
-    scratch: Vec<(Scratch<T>, Vec<T>)>,
 }
 
 impl<T: Real> Spectral<T> {
     /// No samples yet: C = I / rho, b = 0.
     pub fn new(n_filters: usize, shape: Shape, rho: f64) -> Self {
-        let fourier = Fourier::new(shape.spatial());
-        let freqs = fourier.n_freqs();
-        let zero = Complex::new(T::zero(), T::zero());
-        let tri = triangle(n_filters);
-        let mut inverse_gram = vec![T::zero(); freqs * 2 * tri];
-        let diagonal = T::of(1.0 / rho);
-        for c in inverse_gram.chunks_exact_mut(2 * tri) {
-            (0..n_filters).for_each(|k| c[triangle(k) + k] = diagonal);
+        let spectra = Spectra::new(n_filters, shape);
+        let freqs = spectra.fourier.n_freqs();
+        let vectors = vec![T::zero(); freqs * shape.channels * row_len(n_filters)];
+        let inverse_gram = vec![T::zero(); freqs * 2 * triangle(n_filters)];
+        let (right, left) = (vectors.clone(), vectors.clone());
+        let mut new = Spectral { n_filters, rho, spectra, inverse_gram, cross: vectors, right, left };
+        new.clear();
+        new
+    }
+
+    /// Forgets all samples.
+    pub(crate) fn clear(&mut self) {
+        let diagonal = T::of(1.0 / self.rho);
+        self.inverse_gram.fill(T::zero());
+        for c in self.inverse_gram.chunks_exact_mut(2 * triangle(self.n_filters)) {
+            (0..self.n_filters).for_each(|k| c[triangle(k) + k] = diagonal);
         }
-        let (pixels, rows) = (fourier.n_pixels(), freqs * shape.channels);
-        Spectral {
-            n_filters,
-            shape,
-            rho,
-            inverse_gram,
-            cross: vec![T::zero(); rows * row_len(n_filters)],
-            right: vec![T::zero(); rows * row_len(n_filters)],
-            left: vec![T::zero(); rows * row_len(n_filters)],
-            z_f: vec![zero; n_filters * freqs],
-            x_f: vec![zero; rows],
-            scratch: (0..n_filters.min(BLOCK)).map(|_| (fourier.scratch(), vec![T::zero(); pixels])).collect(),
-            fourier,
-        }
+        self.cross.fill(T::zero());
     }
 
     /// Bytes that {C^p} and {b^p} take, without planning.
@@ -95,12 +80,12 @@ impl<T: Real> Spectral<T> {
 
     /// The plan shared with the update.
     pub(crate) fn fourier(&self) -> &Fourier<T> {
-        &self.fourier
+        &self.spectra.fourier
     }
 
     /// The sample shape these statistics are for.
     pub fn shape(&self) -> Shape {
-        self.shape
+        self.spectra.shape()
     }
 
     /// The fixed penalty in C.
@@ -119,7 +104,7 @@ impl<T: Real> Spectral<T> {
 
     /// b^p at frequency `freq` of the half spectrum, (C, K): a copy, to look at.
     pub fn cross(&self, freq: usize) -> Vec<Complex<T>> {
-        let (k, channels) = (self.n_filters, self.shape.channels);
+        let (k, channels) = (self.n_filters, self.shape().channels);
         (0..channels * k).map(|i| at(&self.cross, k, freq * channels + i / k, i % k)).collect()
     }
 
@@ -136,16 +121,12 @@ impl<T: Real> Spectral<T> {
     /// Adds one sample with its code.
     pub fn absorb(&mut self, sample: &Sample<T>, code: &Code<T>) -> Result<()> {
         sample.check_whole()?;
-        if sample.shape() != self.shape || code.shape() != self.shape.spatial() || code.n_filters() != self.n_filters {
-            let expected = format!("samples of {} with {} filters", self.shape, self.n_filters);
-            let found = format!("{} with {} filters", sample.shape(), code.n_filters());
-            return Err(Error::invalid("spectral statistics", expected, found));
-        }
-        self.transform(sample, code);
-        let (k, freqs, channels) = (self.n_filters, self.fourier.n_freqs(), self.shape.channels);
+        self.spectra.check(sample, code)?;
+        self.spectra.transform(sample, code);
+        let (k, freqs, channels) = (self.n_filters, self.fourier().n_freqs(), self.shape().channels);
         let (tri, row) = (2 * triangle(k), row_len(k));
         let rows = channels * row;
-        let (z_f, x_f) = (&self.z_f, &self.x_f);
+        let (z_f, x_f) = (&self.spectra.z_f, &self.spectra.x_f);
         let work = self.right.par_chunks_mut(TILE * rows).zip(self.left.par_chunks_mut(TILE * rows));
         let tiles = self.inverse_gram.par_chunks_mut(TILE * tri).zip(self.cross.par_chunks_mut(TILE * rows));
         tiles.zip(work).enumerate().for_each(|(tile, ((c, b), (y, w)))| {
@@ -164,30 +145,10 @@ impl<T: Real> Spectral<T> {
         Ok(())
     }
 
-    /// The spectra of the sample and of the code's maps.
-    fn transform(&mut self, sample: &Sample<T>, code: &Code<T>) {
-        let (fourier, freqs) = (&self.fourier, self.fourier.n_freqs());
-        for (x, x_f) in sample.data().chunks_exact(fourier.n_pixels()).zip(self.x_f.chunks_exact_mut(freqs)) {
-            fourier.forward(x, x_f, &mut self.scratch[0].0);
-        }
-        let per = self.n_filters.div_ceil(self.scratch.len());
-        let parts = self.z_f.par_chunks_mut(per * freqs).zip(&mut self.scratch).enumerate();
-        parts.for_each(|(part, (spectra, (scratch, map)))| {
-            for (j, spectrum) in spectra.chunks_exact_mut(freqs).enumerate() {
-                let filter = (part * per + j) as u32;
-                let first = code.atoms().partition_point(|a| a.filter < filter);
-                let atoms = code.atoms()[first..].iter().take_while(|a| a.filter == filter);
-                map.fill(T::zero());
-                atoms.for_each(|a| map[a.position as usize] = a.value);
-                fourier.forward(map, spectrum, scratch);
-            }
-        });
-    }
-
     /// d = C^p (b^p + rho r) at every frequency and for every channel; `r(i)` is in map order (K, C, n_freqs), d in filter
     /// order, in [`Spectral::solution`].
     pub(crate) fn solve(&mut self, r: impl Fn(usize) -> Complex<T> + Sync) {
-        let (k, freqs, channels) = (self.n_filters, self.fourier.n_freqs(), self.shape.channels);
+        let (k, freqs, channels) = (self.n_filters, self.fourier().n_freqs(), self.shape().channels);
         let (tri, row) = (2 * triangle(k), row_len(k));
         let rows = channels * row;
         let rho = T::of(self.rho);
@@ -214,50 +175,10 @@ impl<T: Real> Spectral<T> {
     }
 }
 
-/// Entry `filter` of row `row` = (frequency, channel) of an array in filter order.
-pub(crate) fn at<T: Real>(filter_order: &[T], n_filters: usize, row: usize, filter: usize) -> Complex<T> {
-    let row = &filter_order[row * row_len(n_filters)..];
-    Complex::new(row[filter], row[n_filters.next_multiple_of(BLOCK) + filter])
-}
-
-/// Fills every `pitch`-th vector of a tile in filter order, (2, padded K) each, from `entry(filter, i)`, i counting the
-/// tile's frequencies.
-fn gather<T: Real>(tile: &mut [T], pitch: usize, n_filters: usize, entry: impl Fn(usize, usize) -> Complex<T>) {
-    let half = row_len(n_filters) / 2;
-    for filter in 0..n_filters {
-        for (i, vector) in tile.chunks_mut(pitch).enumerate() {
-            let value = entry(filter, i);
-            vector[filter] = value.re;
-            vector[half + filter] = value.im;
-        }
-    }
-}
-
-/// Numbers in a half spectrum, without planning.
-fn n_freqs(shape: Shape) -> usize {
-    shape.depth.saturating_mul(shape.height).saturating_mul(shape.width / 2 + 1)
-}
-
-/// Numbers in a complex vector over the filters: real parts, then imaginary parts, each padded.
-fn row_len(n_filters: usize) -> usize {
-    n_filters.div_ceil(BLOCK).saturating_mul(2 * BLOCK)
-}
-
 /// Where row k starts in a packed triangle, and so the length of a triangle with k rows.
 fn triangle(k: usize) -> usize {
     let (blocks, rest) = (k / BLOCK, k % BLOCK);
     (BLOCK * blocks / 2 + rest).saturating_mul(BLOCK.saturating_mul(blocks + 1))
-}
-
-/// b <- b + x y at one frequency.
-fn add_scaled<T: Real>(b: &mut [T], x: Complex<T>, y: &[T]) {
-    let half = y.len() / 2;
-    let (y_re, y_im) = y.split_at(half);
-    let (b_re, b_im) = b.split_at_mut(half);
-    for k in 0..half {
-        b_re[k] += x.re * y_re[k] - x.im * y_im[k];
-        b_im[k] += x.re * y_im[k] + x.im * y_re[k];
-    }
 }
 
 /// C <- (C^-1 + y y^H)^-1 by Sherman-Morrison, at one frequency.

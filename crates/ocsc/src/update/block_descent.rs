@@ -113,6 +113,10 @@ impl<T: Real> Update<T> for BlockDescent<T> {
         plan.lags.absorb(sample, code, dictionary, self.boundary)
     }
 
+    fn forget(&mut self) {
+        (self.plan, self.updates, self.open) = (None, 0, false);
+    }
+
     fn update(&mut self, dictionary: &mut Dictionary<T>) -> Updated {
         let mut updated = Updated::default();
         let Some(plan) = &mut self.plan else { return updated };

@@ -8,12 +8,31 @@
 //!
 //! from statistics that it owns. Updates see samples and codes only to absorb them, and know nothing of coders.
 
+mod admm;
+mod batched;
 mod block_descent;
+mod cbpdn;
+mod cholesky;
+mod consensus;
+mod deconvnet;
+mod fcsc;
+mod ffcsc;
+mod fista;
+mod ocdl1;
+mod ocdl2;
 mod ocsc;
 mod reseed;
 mod sweep;
 
+pub use batched::{AllCodes, Batched};
 pub use block_descent::BlockDescent;
+pub use cbpdn::{Cbpdn, ShermanMorrison};
+pub use consensus::{Consensus, Copies};
+pub use deconvnet::Deconvnet;
+pub use fcsc::{Direct, Fcsc};
+pub use ffcsc::{Cached, Ffcsc};
+pub use ocdl1::Ocdl1;
+pub use ocdl2::Ocdl2;
 pub use ocsc::Ocsc;
 
 use crate::checkpoint::State;
@@ -25,6 +44,9 @@ pub trait Update<T: Real>: Send {
     ///
     /// `dictionary` is the current one; the first call fixes the samples' shape where the statistics depend on it.
     fn absorb(&mut self, sample: &Sample<T>, code: &Code<T>, dictionary: &Dictionary<T>) -> Result<()>;
+
+    /// Forgets everything absorbed so far; what the next update starts from stays.
+    fn forget(&mut self);
 
     /// Improves the dictionary for everything absorbed so far; it stays feasible.
     fn update(&mut self, dictionary: &mut Dictionary<T>) -> Updated;

@@ -64,7 +64,7 @@ fn resumed_run_is_the_uninterrupted_one<T: Real>((mut config, samples): (Config,
             let (mut learner, progress) = saved.resume().unwrap();
             assert_eq!((learner.step(), progress.step), (step, step));
             assert_eq!(learner.dictionary(), &saved.dictionary);
-            let resumed = train(&mut learner, &samples, None, &schedule, progress, &mut Silent).unwrap();
+            let resumed = train(learner.as_mut(), &samples, None, &schedule, progress, &mut Silent).unwrap();
             assert_eq!(learner.dictionary(), whole.dictionary(), "from step {step}");
             assert_eq!((resumed.progress.step, resumed.progress.samples), (9, outcome.progress.samples));
             assert!(resumed.progress.seconds >= progress.seconds);

@@ -3,7 +3,7 @@
 use crate::common::*;
 use faer::Mat;
 use faer::linalg::solvers::{PartialPivLu, Solve};
-use ocsc::coder::{ActiveSet, Admm, Coded, Coder, Status};
+use ocsc::coder::{ActiveSet, Admm, Coded, Coder, Deconvnet, Fista, Masked, Space, Status};
 use ocsc::config::{ActiveSetConfig, Boundary, CoderConfig, StopRule};
 use ocsc::{Dictionary, Real, Sample, Shape};
 use proptest::prelude::*;
@@ -196,6 +196,77 @@ proptest! {
         prop_assert!(relative(single.total(), matrix.objective(wide_x.data(), &z, beta)) < 1e-6);
         let gap = matrix.gap(wide_x.data(), &z, beta);
         prop_assert!((single.gap - gap).abs() < 1e-5 * single.total(), "{} {}", single.gap, gap);
+    }
+}
+
+/// All coders at a tight tolerance.
+fn coders(d: &Dictionary<f64>, beta: f64) -> Vec<(&'static str, Box<dyn Coder<f64>>)> {
+    let config = CoderConfig { max_iters: 1_000_000, ..CoderConfig::default() };
+    let (tol, settings) = (1e-7, ActiveSetConfig::default());
+    let fista = |space| Fista::new(d, beta, tol, space, config.clone()).unwrap();
+    vec![
+        ("active set", Box::new(ActiveSet::new(d, beta, tol, Boundary::Circular, settings).unwrap())),
+        ("admm", Box::new(Admm::new(d, beta, tol, config.clone()).unwrap())),
+        ("masked", Box::new(Masked::new(d, beta, tol, config.clone()).unwrap())),
+        ("spatial fista", Box::new(fista(Space::Spatial))),
+        ("frequency fista", Box::new(fista(Space::Frequency))),
+        ("deconvnet", Box::new(Deconvnet::new(d, beta, tol, config.clone()).unwrap())),
+    ]
+}
+
+proptest! {
+    #![proptest_config(cases(16))]
+
+    #[test]
+    fn every_coder_reaches_the_same_objective((axes, corner, k, seed) in problems(), ratio in 0.1..0.9_f64) {
+        let (d, x) = (filters::<f64>(k, corner, seed), noise::<f64>(axes, seed + 1));
+        let beta = ratio * beta_max(&d, &x);
+        let minimum = Matrix::new(&d, axes).minimum(x.data(), beta);
+        for (name, mut coder) in coders(&d, beta) {
+            prop_assert!(relative(coder.beta_max(&x).unwrap(), beta_max(&d, &x)) < 1e-10, "{}", name);
+            let coded = coder.code(&x, None).unwrap();
+            prop_assert_eq!(coded.status, Status::Converged, "{}", name);
+            prop_assert!(relative(coded.total(), minimum) < 1e-6, "{}: {} {}", name, coded.total(), minimum);
+            let gap = Matrix::new(&d, axes).gap(x.data(), &coded.code.to_dense(), beta).max(0.0);
+            prop_assert!((coded.gap - gap).abs() < 1e-10 * coded.total(), "{}: {} {}", name, coded.gap, gap);
+            // From its own solution, and from another dictionary's.
+            let again = coder.code(&x, Some(&coded.code)).unwrap();
+            prop_assert!(relative(again.total(), minimum) < 1e-6, "{} again", name);
+            let other = filters::<f64>(k, corner, seed + 2);
+            coder.set_dictionary(&other);
+            let coded = coder.code(&x, Some(&coded.code)).unwrap();
+            let minimum = Matrix::new(&other, axes).minimum(x.data(), beta);
+            prop_assert!(relative(coded.total(), minimum) < 1e-6, "{} with other filters", name);
+        }
+    }
+
+    #[test]
+    fn masked_samples_have_one_optimum((axes, corner, k, seed) in problems(), ratio in 0.1..0.9_f64) {
+        let (d, x) = (filters::<f64>(k, corner, seed), noise::<f64>(axes, seed + 1));
+        let seen: Vec<bool> = (0..axes.len()).map(|i| (i as u64 * 7 + seed) % 3 != 1).collect();
+        let x = Sample::masked(axes, x.data().to_vec(), seen).unwrap();
+        let config = CoderConfig { max_iters: 1_000_000, ..CoderConfig::default() };
+        let mut masked = Masked::new(&d, 1.0, 1.0, config.clone()).unwrap();
+        let top = masked.beta_max(&x).unwrap();
+        let beta = ratio * top;
+        let mut masked = Masked::new(&d, beta, 1e-7, config).unwrap();
+        let mut fast = ActiveSet::new(&d, beta, 1e-7, Boundary::Circular, ActiveSetConfig::default()).unwrap();
+        prop_assert!(relative(top, fast.beta_max(&x).unwrap()) < 1e-10);
+        let (a, b) = (masked.code(&x, None).unwrap(), fast.code(&x, None).unwrap());
+        prop_assert_eq!(a.status, Status::Converged);
+        prop_assert!(relative(a.total(), b.total()) < 1e-6, "{} {}", a.total(), b.total());
+        prop_assert!(a.total() - a.gap <= b.total() * (1.0 + 1e-10));
+    }
+}
+
+#[test]
+fn threads_do_not_change_a_bit_of_any_coder() {
+    for channels in [1, 2] {
+        let (d, x) = (filters::<f64>(19, colour(channels, [1, 5, 5]), 1), noise(colour(channels, [1, 20, 37]), 2));
+        let beta = 0.4 * beta_max(&d, &x);
+        let run = || coders(&d, beta).iter_mut().map(|(_, c)| c.code(&x, None).unwrap()).collect::<Vec<_>>();
+        let one = with_threads(1, run);
+        assert_eq!(one, with_threads(2, run));
     }
 }
 

@@ -92,7 +92,7 @@ fn a_resumed_run_ends_at_the_same_bytes() {
             let mut observer = SaveAt { step, path: path.clone() };
             train(&mut whole, &samples, None, &Schedule::default(), Progress::default(), &mut observer).unwrap();
             let (mut resumed, progress) = load::<T>(&path).unwrap().resume().unwrap();
-            train(&mut resumed, &samples, None, &Schedule::default(), progress, &mut Silent).unwrap();
+            train(resumed.as_mut(), &samples, None, &Schedule::default(), progress, &mut Silent).unwrap();
             assert_eq!(resumed.dictionary(), whole.dictionary());
         }
     }

@@ -11,6 +11,7 @@ mod fast;
 mod fourier;
 mod lags;
 mod mask;
+mod methods;
 mod metrics;
 mod preprocess;
 mod reseed;

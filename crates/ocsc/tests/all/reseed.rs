@@ -84,7 +84,7 @@ fn a_run_resumed_around_a_reseeding_ends_at_the_same_bytes() {
         assert_eq!(watch.reseeded[9], 5);
         let (mut resumed, progress) = load::<f32>(&path).unwrap().resume().unwrap();
         let mut after = Watch::default();
-        train(&mut resumed, &samples, None, &Schedule::default(), progress, &mut after).unwrap();
+        train(resumed.as_mut(), &samples, None, &Schedule::default(), progress, &mut after).unwrap();
         assert_eq!((resumed.dictionary(), &after.reseeded[..]), (&whole, &watch.reseeded[step..]));
     }
 }

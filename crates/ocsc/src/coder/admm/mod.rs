@@ -32,8 +32,8 @@
 //! Reference: Wohlberg, "Efficient algorithms for convolutional sparse representations", IEEE TIP 25(1), 2016.
 
 mod gram;
-mod plan;
-mod prox;
+pub(super) mod plan;
+pub(super) mod prox;
 
 use super::{Coded, Coder, Status, relative};
 use crate::config::{CoderConfig, StopRule, positive};
@@ -41,7 +41,7 @@ use crate::{Code, Dictionary, Real, Result, Sample};
 use plan::Plan;
 
 /// The rule on when rho is rebalanced.
-const BALANCE_EVERY: usize = 10;
+pub(super) const BALANCE_EVERY: usize = 10;
 /// Rebalancing moves rho by at most this factor at once, and not at all for smaller imbalances than the second.
 const BALANCE_LIMITS: (f64, f64) = (10.0, 1.2);
 
@@ -65,12 +65,11 @@ impl<T: Real> Admm<T> {
 }
 
 /// The work memory for samples of this shape, planned anew when the shape changes.
-fn planned<'a, T: Real>(
+pub(super) fn planned<'a, T: Real>(
     plan: &'a mut Option<Plan<T>>,
     dictionary: &Dictionary<T>,
     sample: &Sample<T>,
 ) -> Result<&'a mut Plan<T>> {
-    sample.check_whole()?;
     dictionary.check_sample_shape(sample.shape())?;
     plan.take_if(|plan| plan.shape != sample.shape());
     Ok(plan.get_or_insert_with(|| Plan::new(dictionary, sample.shape())))
@@ -90,6 +89,7 @@ impl<T: Real> Coder<T> for Admm<T> {
 
     fn code(&mut self, sample: &Sample<T>, start: Option<&Code<T>>) -> Result<Coded<T>> {
         let (beta, tol, config) = (self.beta, self.tol, &self.config);
+        sample.check_whole()?;
         let plan = planned(&mut self.plan, &self.dictionary, sample)?;
         let mut rho = config.rho.unwrap_or_else(|| default_rho(sample, beta));
         let correlation = plan.start(sample, start, beta, rho)?;
@@ -126,6 +126,7 @@ impl<T: Real> Coder<T> for Admm<T> {
     }
 
     fn beta_max(&mut self, sample: &Sample<T>) -> Result<f64> {
+        sample.check_whole()?;
         let plan = planned(&mut self.plan, &self.dictionary, sample)?;
         let x: Vec<f64> = sample.data().iter().map(|v| v.f64()).collect();
         Ok(plan.max_correlation(&x))
@@ -133,13 +134,13 @@ impl<T: Real> Coder<T> for Admm<T> {
 }
 
 /// 50 beta / max|x|: scales with the data, so that the number of iterations does not depend on their unit.
-fn default_rho<T: Real>(sample: &Sample<T>, beta: f64) -> f64 {
+pub(super) fn default_rho<T: Real>(sample: &Sample<T>, beta: f64) -> f64 {
     let peak = sample.data().iter().fold(0.0_f64, |m, v| m.max(v.f64().abs()));
     if peak > 0.0 { 50.0 * beta / peak } else { 1.0 }
 }
 
 /// The factor on rho that brings the residuals together: the root of their ratio, within limits.
-fn balance(primal: f64, dual: f64) -> f64 {
+pub(super) fn balance(primal: f64, dual: f64) -> f64 {
     let (most, least) = BALANCE_LIMITS;
     let factor = (primal / dual).sqrt().clamp(1.0 / most, most);
     if factor.is_finite() && (factor > least || factor < 1.0 / least) { factor } else { 1.0 }

@@ -1,12 +1,10 @@
 //! The state of the iteration for samples of one shape, and its steps. The mathematics is in the parent module.
 
-use super::super::{Coded, Status, dual_value};
+use super::super::{Coded, Status, certify, dual_value, residual};
 use super::gram::Gram;
 use super::prox::{LANES, Sums, clip, prox, soft};
-use crate::config::Boundary;
 use crate::convolve::{Canvas, Taps};
 use crate::fourier::{Fourier, Scratch};
-use crate::metrics::Objective;
 use crate::simd::{Kernel, dispatch};
 use crate::{Atom, Code, Dictionary, Error, Real, Result, Sample, Shape};
 use num_complex::Complex;
@@ -19,8 +17,8 @@ const GROUPS: usize = 16;
 const SPARSE_LIMIT: usize = 25;
 
 /// Work memory. Axes: K maps of `stride` numbers, C channels, spectra of `n_freqs`.
-pub(super) struct Plan<T: Real> {
-    pub(super) shape: Shape,
+pub(in crate::coder) struct Plan<T: Real> {
+    pub(in crate::coder) shape: Shape,
     dictionary: Dictionary<T>,
     fourier: Fourier<T>,
     /// P rounded up to whole blocks; the numbers beyond P stay zero.
@@ -64,29 +62,29 @@ struct Group<T: Real> {
 }
 
 /// What one iteration did.
-pub(super) struct Step {
+pub(in crate::coder) struct Step {
     sums: Sums,
     /// The objective of u.
-    pub(super) objective: f64,
+    pub(in crate::coder) objective: f64,
     /// A lower bound on the minimum.
-    pub(super) dual_value: f64,
+    pub(in crate::coder) dual_value: f64,
 }
 
 impl Step {
     /// ||z - u|| relative to the larger of ||z|| and ||u||.
-    pub(super) fn primal_residual(&self) -> f64 {
+    pub(in crate::coder) fn primal_residual(&self) -> f64 {
         ratio(self.sums.primal, self.sums.z.max(self.sums.u))
     }
     /// ||rho (u - u_old)|| relative to ||rho y||.
-    pub(super) fn dual_residual(&self) -> f64 {
+    pub(in crate::coder) fn dual_residual(&self) -> f64 {
         ratio(self.sums.change, self.sums.y)
     }
     /// Whether u has a non-zero.
-    pub(super) fn is_nonzero(&self) -> bool {
+    pub(in crate::coder) fn is_nonzero(&self) -> bool {
         self.sums.nonzeros > 0
     }
     /// ||u - u_old|| relative to ||u||.
-    pub(super) fn change(&self) -> f64 {
+    pub(in crate::coder) fn change(&self) -> f64 {
         ratio(self.sums.change, self.sums.u)
     }
 }
@@ -97,7 +95,7 @@ fn ratio(a: f64, b: f64) -> f64 {
 }
 
 impl<T: Real> Plan<T> {
-    pub(super) fn new(dictionary: &Dictionary<T>, shape: Shape) -> Self {
+    pub(in crate::coder) fn new(dictionary: &Dictionary<T>, shape: Shape) -> Self {
         let fourier = Fourier::new(shape.spatial());
         let (k, freqs, pixels) = (dictionary.n_filters(), fourier.n_freqs(), fourier.n_pixels());
         let channels = shape.channels;
@@ -136,7 +134,7 @@ impl<T: Real> Plan<T> {
     }
 
     /// Adopts a dictionary of the planned number and shape of filters.
-    pub(super) fn set_dictionary(&mut self, dictionary: &Dictionary<T>) {
+    pub(in crate::coder) fn set_dictionary(&mut self, dictionary: &Dictionary<T>) {
         let corner = dictionary.shape().spatial();
         self.fourier.forward_many(dictionary.data(), corner, &mut self.d_f, &mut self.scratch);
         self.gram.set(&self.d_f);
@@ -163,7 +161,13 @@ impl<T: Real> Plan<T> {
 
     /// Starts from u = `start` and the dual that its residual suggests: rho y = clip(D^T (x - D u), beta), which is the
     /// optimal dual when u is optimal. Returns max |D^T (x - D u)|.
-    pub(super) fn start(&mut self, sample: &Sample<T>, start: Option<&Code<T>>, beta: f64, rho: f64) -> Result<f64> {
+    pub(in crate::coder) fn start(
+        &mut self,
+        sample: &Sample<T>,
+        start: Option<&Code<T>>,
+        beta: f64,
+        rho: f64,
+    ) -> Result<f64> {
         self.fourier.forward_many(sample.data(), self.shape.spatial(), &mut self.x_f, &mut self.scratch);
         let zero = Code::zero(self.dictionary.n_filters(), self.shape.spatial());
         let code = start.unwrap_or(&zero);
@@ -217,7 +221,7 @@ impl<T: Real> Plan<T> {
     }
 
     /// One iteration: v, D u and D v step on.
-    pub(super) fn iterate(&mut self, beta: f64, rho: f64, relaxation: f64) -> Step {
+    pub(in crate::coder) fn iterate(&mut self, beta: f64, rho: f64, relaxation: f64) -> Step {
         let pixels = self.fourier.n_pixels();
         let (rho_t, scale) = (T::of(rho), T::of(1.0 / pixels as f64));
         // g = (G + rho I)^-1 (x - D w) with D w = 2 D u - D v, over P for the unscaled inverse transforms below;
@@ -280,7 +284,7 @@ impl<T: Real> Plan<T> {
     }
 
     /// Keeps u and the unscaled dual rho y when rho changes: y <- y rho / new, so v and D v change with it.
-    pub(super) fn rescale_dual(&mut self, beta: f64, rho: f64, new: f64) {
+    pub(in crate::coder) fn rescale_dual(&mut self, beta: f64, rho: f64, new: f64) {
         if new == rho {
             return;
         }
@@ -297,7 +301,7 @@ impl<T: Real> Plan<T> {
     }
 
     /// The sparse code u with its certificate, all recomputed from the code.
-    pub(super) fn certified(
+    pub(in crate::coder) fn certified(
         &mut self,
         sample: &Sample<T>,
         beta: f64,
@@ -316,17 +320,26 @@ impl<T: Real> Plan<T> {
             }
         }
         let code = Code::new(self.dictionary.n_filters(), self.shape.spatial(), atoms)?;
-        let r = residual(sample, &code, &self.dictionary)?;
-        let r_r: f64 = r.iter().map(|r| r * r).sum();
-        let x_r = sample.data().iter().zip(&r).map(|(x, r)| x.f64() * r).sum();
-        let objective = Objective { data_term: 0.5 * r_r, l1: code.l1() };
-        let dual = dual_value(x_r, r_r, self.max_correlation(&r), beta);
-        let gap = (objective.total(beta) - dual).max(0.0);
-        Ok(Coded { code, objective, beta, gap, iterations, status })
+        let dictionary = self.dictionary.clone();
+        certify(sample, code, &dictionary, beta, iterations, status, |r| self.max_correlation(r))
+    }
+
+    /// Replaces the sample by an image (C, P).
+    pub(in crate::coder) fn set_target(&mut self, image: &[T]) {
+        self.fourier.forward_many(image, self.shape.spatial(), &mut self.x_f, &mut self.scratch);
+    }
+
+    /// D z of the last iteration, (C, P): x - rho g.
+    pub(in crate::coder) fn estimate(&mut self, rho: f64, image: &mut [T]) {
+        let scale = T::of(rho * self.fourier.n_pixels() as f64);
+        for ((out, x), g) in self.dg_f.iter_mut().zip(&self.x_f).zip(&self.g_f) {
+            *out = x - g.scale(scale);
+        }
+        self.fourier.inverse_many(&mut self.dg_f, self.shape.spatial(), image, &mut self.scratch);
     }
 
     /// max |D^T r| of an image.
-    pub(super) fn max_correlation(&mut self, image: &[f64]) -> f64 {
+    pub(in crate::coder) fn max_correlation(&mut self, image: &[f64]) -> f64 {
         self.set_image(image);
         let (fourier, g_f) = (&self.fourier, &self.g_f);
         self.groups.iter_mut().for_each(Group::clear);
@@ -352,7 +365,7 @@ impl<T: Real> Group<T> {
 
     /// q <- D_k^T g, where g_f holds the spectra of g over P.
     fn correlate(&mut self, fourier: &Fourier<T>, d: &[Complex<T>], g_f: &[Complex<T>]) {
-        dispatch(ConjugateProduct { out: &mut self.q_f, a: d, b: g_f });
+        conjugate_product(&mut self.q_f, d, g_f);
         let pixels = fourier.n_pixels();
         fourier.inverse_unscaled(&mut self.q_f, fourier.shape(), &mut self.q[..pixels], &mut self.scratch);
     }
@@ -373,7 +386,11 @@ impl<T: Real> Group<T> {
     }
 }
 
-/// out <- sum_c conj(a_c) b_c.
+/// out <- sum_c conj(a_c) b_c, for as many channels as there are spectra.
+pub(in crate::coder) fn conjugate_product<T: Real>(out: &mut [Complex<T>], a: &[Complex<T>], b: &[Complex<T>]) {
+    dispatch(ConjugateProduct { out, a, b });
+}
+
 struct ConjugateProduct<'a, T> {
     out: &'a mut [Complex<T>],
     a: &'a [Complex<T>],
@@ -405,10 +422,4 @@ fn sum_spectra<T: Real>(groups: &[Group<T>], total: &mut [Complex<T>]) {
     for group in groups {
         total.iter_mut().zip(&group.sum_f).for_each(|(t, s)| *t += s);
     }
-}
-
-/// x - D z, summed in `f64`.
-fn residual<T: Real>(sample: &Sample<T>, code: &Code<T>, dictionary: &Dictionary<T>) -> Result<Vec<f64>> {
-    let (_, estimate, _) = code.reconstruct_f64(dictionary, Boundary::Circular)?;
-    Ok(sample.data().iter().zip(estimate).map(|(x, e)| x.f64() - e).collect())
 }

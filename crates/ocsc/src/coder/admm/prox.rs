@@ -39,14 +39,14 @@ impl Sums {
 
 /// v clipped to [-t, t]: the dual part y of v; the soft threshold is S_t(v) = v - clip(v).
 #[inline(always)]
-pub(super) fn clip<T: Real>(v: T, t: T) -> T {
+pub(in crate::coder) fn clip<T: Real>(v: T, t: T) -> T {
     let v = if v > t { t } else { v };
     if v < -t { -t } else { v }
 }
 
 /// S_t(v).
 #[inline(always)]
-pub(super) fn soft<T: Real>(v: T, t: T) -> T {
+pub(in crate::coder) fn soft<T: Real>(v: T, t: T) -> T {
     v - clip(v, t)
 }
 

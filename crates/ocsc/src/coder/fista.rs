@@ -1,0 +1,227 @@
+//! FISTA, in the spatial or the frequency domain: the coder of the online methods OCDL1 and OCDL2.
+//!
+//! **Iteration**, with L at least the largest eigenvalue of D^T D and S_t the soft threshold:
+//!
+//! ```text
+//! y     = z + m (z - z_old),    m = (t - 1) / t_next,    t_next = (1 + sqrt(1 + 4 t^2)) / 2
+//! z_new = S_{beta/L}( y + D^T (x - D y) / L )
+//! ```
+//!
+//! **Adaptive restart**: the momentum m starts anew when it points uphill, (y - z_new).(z_new - z) > 0.
+//!
+//! D y follows from D z and D z_old, so an iteration is one D^T of an image and one D of a sparse code; D^T (x - D y) also
+//! gives a lower bound on the minimum, as in [`Admm`](super::Admm).
+//!
+//! **Cost** of an iteration K P log P in the frequency domain, K P M in the spatial one; memory 2 K P.
+//!
+//! References: Beck, Teboulle, "A fast iterative shrinkage-thresholding algorithm for linear inverse problems", SIAM J.
+//! Imaging Sciences 2(1), 2009; O'Donoghue, Candes, "Adaptive restart for accelerated gradient schemes", Foundations of
+//! Computational Mathematics 15(3), 2015.
+
+use super::admm::prox::soft;
+use super::convolution::{Convolution, Space};
+use super::{Coded, Coder, Status, certify, dual_value, relative};
+use crate::config::{CoderConfig, StopRule, positive};
+use crate::{Code, Dictionary, Error, Real, Result, Sample};
+
+/// The FISTA coder.
+pub struct Fista<T: Real> {
+    pub(super) beta: f64,
+    pub(super) tol: f64,
+    pub(super) config: CoderConfig,
+    pub(super) dictionary: Dictionary<T>,
+    space: Space,
+    plan: Option<Plan<T>>,
+}
+
+/// The variables for samples of one shape.
+pub(super) struct Plan<T: Real> {
+    pub(super) convolution: Convolution<T>,
+    /// z and z_old, (K, 2, P).
+    pub(super) maps: Vec<T>,
+    /// D z, D z_old and the residual at y, (C, P) each.
+    pub(super) dz: Vec<T>,
+    dz_old: Vec<T>,
+    residual: Vec<T>,
+    /// t of the momentum, and m.
+    t: f64,
+    momentum: f64,
+}
+
+/// What one iteration did.
+pub(super) struct Progress {
+    pub(super) objective: f64,
+    pub(super) dual_value: f64,
+    /// ||z_new - z|| relative to ||z_new||.
+    pub(super) change: f64,
+}
+
+impl<T: Real> Fista<T> {
+    /// A coder for a dictionary; `tol` is that of the stopping rule. Of the settings only `stop` and `max_iters` matter.
+    pub fn new(dictionary: &Dictionary<T>, beta: f64, tol: f64, space: Space, config: CoderConfig) -> Result<Self> {
+        positive("beta", beta)?;
+        positive("tol", tol)?;
+        config.validate()?;
+        Ok(Fista { beta, tol, config, dictionary: dictionary.clone(), space, plan: None })
+    }
+
+    /// The variables for samples of this shape, planned anew when the shape changes.
+    pub(super) fn planned(&mut self, sample: &Sample<T>) -> Result<&mut Plan<T>> {
+        sample.check_whole()?;
+        self.dictionary.check_sample_shape(sample.shape())?;
+        self.plan.take_if(|plan| plan.convolution.shape != sample.shape());
+        let (dictionary, space) = (&self.dictionary, self.space);
+        Ok(self.plan.get_or_insert_with(|| {
+            let image = vec![T::zero(); sample.shape().len()];
+            Plan {
+                convolution: Convolution::new(dictionary, sample.shape(), space),
+                maps: vec![T::zero(); 2 * dictionary.n_filters() * sample.shape().pixels()],
+                dz: image.clone(),
+                dz_old: image.clone(),
+                residual: image,
+                t: 1.0,
+                momentum: 0.0,
+            }
+        }))
+    }
+
+    /// Iterates from the code that `plan.maps` holds, which took so many iterations, until the rule holds; `accelerate`
+    /// says whether there is momentum.
+    pub(super) fn iterate(&mut self, sample: &Sample<T>, done: usize, accelerate: bool) -> Result<Coded<T>> {
+        let (beta, tol, config, dictionary) = (self.beta, self.tol, self.config.clone(), self.dictionary.clone());
+        let plan = self.planned(sample)?;
+        let mut best_dual = f64::NEG_INFINITY;
+        let mut look_again_at = 0;
+        for iter in done + 1..=config.max_iters {
+            let step = plan.step(sample, beta, accelerate);
+            best_dual = best_dual.max(step.dual_value);
+            let gap = relative(step.objective - best_dual, step.objective);
+            let stop = match config.stop {
+                StopRule::Gap => iter >= look_again_at && gap <= tol,
+                StopRule::Residuals | StopRule::Change => step.change <= tol && (step.change > 0.0 || gap <= tol),
+            };
+            if stop {
+                let coded = plan.certified(sample, &dictionary, beta, iter, Status::Converged)?;
+                if config.stop != StopRule::Gap || coded.relative_gap() <= tol {
+                    return Ok(coded);
+                }
+                look_again_at = iter + (iter / 20).max(2);
+            }
+        }
+        plan.certified(sample, &dictionary, beta, config.max_iters, Status::MaxIters)
+    }
+}
+
+impl<T: Real> Plan<T> {
+    /// z = z_old = the code.
+    pub(super) fn start(&mut self, code: &Code<T>) -> Result<()> {
+        let pixels = self.convolution.shape.pixels();
+        if code.n_filters() * pixels * 2 != self.maps.len() || code.shape() != self.convolution.shape.spatial() {
+            let found = format!("{} filters on {:?}", code.n_filters(), code.shape());
+            return Err(Error::invalid("the starting code", format!("one on {}", self.convolution.shape), found));
+        }
+        self.maps.fill(T::zero());
+        for a in code.atoms() {
+            let at = a.filter as usize * 2 * pixels + a.position as usize;
+            (self.maps[at], self.maps[at + pixels]) = (a.value, a.value);
+        }
+        self.restart();
+        Ok(())
+    }
+
+    /// D z of the maps at hand, and no momentum.
+    pub(super) fn restart(&mut self) {
+        self.convolution.synthesise(&self.maps, &mut self.dz);
+        self.dz_old.copy_from_slice(&self.dz);
+        (self.t, self.momentum) = (1.0, 0.0);
+    }
+
+    fn step(&mut self, sample: &Sample<T>, beta: f64, accelerate: bool) -> Progress {
+        let (m, pixels) = (T::of(self.momentum), self.convolution.shape.pixels());
+        let (mut x_r, mut r_r) = (0.0, 0.0);
+        for (i, x) in sample.data().iter().enumerate() {
+            let r = *x - (self.dz[i] + m * (self.dz[i] - self.dz_old[i]));
+            self.residual[i] = r;
+            x_r += x.f64() * r.f64();
+            r_r += r.f64().powi(2);
+        }
+        let inverse = 1.0 / self.convolution.lipschitz;
+        let (scale, threshold) = (T::of(inverse), T::of(beta * inverse));
+        let sums = self.convolution.correlate(&self.residual, &mut self.maps, |_, q, block, sums| {
+            let (z, z_old) = block.split_at_mut(pixels);
+            for ((z, z_old), q) in z.iter_mut().zip(z_old).zip(q) {
+                let y = *z + m * (*z - *z_old);
+                let new = soft(y + *q * scale, threshold);
+                // Most coefficients are zero and stay so.
+                if new != T::zero() || y != T::zero() || *z != T::zero() {
+                    let (step, new_) = ((new - *z).f64(), new.f64());
+                    sums[0] += (y.f64() - new_) * step;
+                    sums[1] += step * step;
+                    sums[2] += new_ * new_;
+                    sums[3] += new_.abs();
+                }
+                (*z_old, *z) = (*z, new);
+            }
+        });
+        std::mem::swap(&mut self.dz, &mut self.dz_old);
+        self.convolution.synthesise(&self.maps, &mut self.dz);
+        let [uphill, change, norm, l1] = sums.sums;
+        let next = 0.5 * (1.0 + (1.0 + 4.0 * self.t * self.t).sqrt());
+        (self.t, self.momentum) = if !accelerate || uphill > 0.0 { (1.0, 0.0) } else { (next, (self.t - 1.0) / next) };
+        let error: f64 = sample.data().iter().zip(&self.dz).map(|(x, e)| (x.f64() - e.f64()).powi(2)).sum();
+        Progress {
+            objective: 0.5 * error + beta * l1,
+            dual_value: dual_value(x_r, r_r, sums.correlation, beta),
+            change: if change == 0.0 { 0.0 } else { (change / norm.max(f64::MIN_POSITIVE)).sqrt() },
+        }
+    }
+
+    /// The code at hand with its certificate.
+    pub(super) fn certified(
+        &mut self,
+        sample: &Sample<T>,
+        dictionary: &Dictionary<T>,
+        beta: f64,
+        iterations: usize,
+        status: Status,
+    ) -> Result<Coded<T>> {
+        let pixels = self.convolution.shape.pixels();
+        let z: Vec<T> = self.maps.chunks_exact(2 * pixels).flat_map(|block| &block[..pixels]).copied().collect();
+        let code = Code::from_dense(dictionary.n_filters(), sample.shape().spatial(), &z);
+        // Numbers that overflowed are found here.
+        let code = Code::new(code.n_filters(), code.shape(), code.atoms().to_vec())?;
+        let (convolution, image) = (&mut self.convolution, &mut self.residual);
+        certify(sample, code, dictionary, beta, iterations, status, |r| {
+            image.iter_mut().zip(r).for_each(|(i, r)| *i = T::of(*r));
+            convolution.max_correlation(image)
+        })
+    }
+}
+
+impl<T: Real> Coder<T> for Fista<T> {
+    fn set_dictionary(&mut self, dictionary: &Dictionary<T>) {
+        let sizes = |d: &Dictionary<T>| (d.n_filters(), d.shape());
+        if sizes(dictionary) != sizes(&self.dictionary) {
+            self.plan = None;
+        }
+        self.dictionary = dictionary.clone();
+        if let Some(plan) = &mut self.plan {
+            plan.convolution.set_dictionary(dictionary);
+        }
+    }
+
+    fn code(&mut self, sample: &Sample<T>, start: Option<&Code<T>>) -> Result<Coded<T>> {
+        let zero = Code::zero(self.dictionary.n_filters(), sample.shape().spatial());
+        let (beta, dictionary) = (self.beta, self.dictionary.clone());
+        let plan = self.planned(sample)?;
+        plan.start(start.unwrap_or(&zero))?;
+        if start.is_none_or(|code| code.nonzeros() == 0) && plan.convolution.max_correlation(sample.data()) <= beta {
+            return plan.certified(sample, &dictionary, beta, 0, Status::Converged);
+        }
+        self.iterate(sample, 0, true)
+    }
+
+    fn beta_max(&mut self, sample: &Sample<T>) -> Result<f64> {
+        Ok(self.planned(sample)?.convolution.max_correlation(sample.data()))
+    }
+}
