@@ -481,7 +481,7 @@ pub(crate) struct Evaluate {
 /// The options of `learn`, of which those for a single run are out of place.
 #[derive(ClapArgs)]
 #[command(
-    mut_arg("out", |arg| arg.help("Folder for report.html, its figures, and the runs").value_name("DIR").required(true)),
+    mut_arg("out", |arg| arg.help("Folder for report.html, its figures, and the runs").value_name("DIR")),
     mut_arg("seed", |arg| arg.help("The first seed; each decides the initial dictionary, the visiting order, --crop and --subset")),
     mut_arg("method", |arg| arg.hide(true).conflicts_with("methods")),
     mut_arg("resume", |arg| arg.hide(true).conflicts_with("methods")),

@@ -41,7 +41,12 @@ pub(crate) fn run(args: &Compare, threads: Option<usize>, console: &Console) -> 
         return ran;
     }
     let words: Vec<String> = std::env::args().skip(1).collect();
-    summary::page(&out.join("report.html"), &[Runs::of_folder(&folder)?], &format!("ocsc {}", words.join(" ")), console)?;
+    summary::page(
+        &out.join("report.html"),
+        &[Runs::of_folder(&folder)?],
+        &format!("ocsc {}", words.join(" ")),
+        console,
+    )?;
     ran
 }
 

@@ -153,7 +153,8 @@ pub(crate) fn render(report: &Report) -> Result<String> {
 /// Returns the folder.
 pub(crate) fn write(path: &Path, report: &Report) -> Result<PathBuf> {
     let save = |path: &Path, text: String| {
-        replace_file(path, |file| std::fs::write(file, text)).with_context(|| format!("cannot write {}", path.display()))
+        replace_file(path, |file| std::fs::write(file, text))
+            .with_context(|| format!("cannot write {}", path.display()))
     };
     let name = path.file_stem().unwrap_or_default().display();
     let folder = path.with_file_name(format!("{name}-figures"));

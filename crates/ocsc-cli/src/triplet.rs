@@ -30,7 +30,7 @@ pub(crate) fn triplets<T: Real>(
             reconstruction_png: image_gray(&reconstruction, low, high).png_bytes()?,
             difference_png: difference(sample, &reconstruction, high.max(-low) / 2.0)?.png_bytes()?,
             caption: format!(
-                "PSNR {:.2} dB (peak {peak:.2}), {ssim}{} non-zeros, gap {:.2} %",
+                "PSNR {:.2} dB (peak {peak:.2}), {ssim}{} non-zeros, gap {:.2}\u{a0}%",
                 psnr(sample, &reconstruction, peak)?,
                 coded.code.nonzeros(),
                 100.0 * coded.relative_gap()

@@ -73,7 +73,8 @@ impl Cell {
     pub(crate) fn save(&self, folder: &Path) -> Result<()> {
         let path = self.file(folder, ".json");
         let text = serde_json::to_string_pretty(self)? + "\n";
-        replace_file(&path, |file| std::fs::write(file, text)).with_context(|| format!("cannot write {}", path.display()))
+        replace_file(&path, |file| std::fs::write(file, text))
+            .with_context(|| format!("cannot write {}", path.display()))
     }
 
     /// The records of its log; none if it has none.
@@ -83,7 +84,13 @@ impl Cell {
     }
 
     /// Runs `ocsc learn` in a process of its own. `pictures` test samples are drawn afterwards.
-    pub(crate) fn learn(mut self, folder: &Path, threads: Option<usize>, pictures: usize, console: &Console) -> Result<Cell> {
+    pub(crate) fn learn(
+        mut self,
+        folder: &Path,
+        threads: Option<usize>,
+        pictures: usize,
+        console: &Console,
+    ) -> Result<Cell> {
         let [log, model] = [".jsonl", ".safetensors"].map(|ending| self.file(folder, ending));
         let program = std::env::current_exe().context("cannot find this program")?;
         let mut command = std::process::Command::new(program);
@@ -92,7 +99,8 @@ impl Cell {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.spawn().context("cannot start `ocsc learn`")?;
         let mut last = String::new();
-        for line in child.stderr.take().into_iter().flat_map(|pipe| BufReader::new(pipe).lines()).map_while(Result::ok) {
+        for line in child.stderr.take().into_iter().flat_map(|pipe| BufReader::new(pipe).lines()).map_while(Result::ok)
+        {
             console.say(format!("  {line}"));
             last = line;
         }

@@ -69,7 +69,8 @@ fn table(runs: &Runs) -> Table {
     for method in runs.methods() {
         let powers = |value: &dyn Fn(&Run) -> Option<f64>| {
             let power = |(axis, _, letter, x): (&str, &str, char, fn(f64) -> f64)| {
-                exponent(&points(runs, method, axis, x, value)).map(|e| format!("{letter}^{e:.1}").replace("^-0.0", "^0.0"))
+                exponent(&points(runs, method, axis, x, value))
+                    .map(|e| format!("{letter}^{e:.1}").replace("^-0.0", "^0.0"))
             };
             let powers: Vec<String> = AXES.into_iter().filter_map(power).collect();
             if powers.is_empty() { absent(method).to_owned() } else { powers.join(" ") }

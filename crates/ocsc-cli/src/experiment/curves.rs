@@ -19,11 +19,13 @@ const ARRIVED: f64 = 0.01;
 /// A value of a record.
 type Value = fn(&Record) -> Option<f64>;
 
+const TRAINING: &str = "Training objective";
+
 /// What may be shown, if a run has it: the title, the y axis and the value.
 const FIGURES: [(&str, &str, Value); 3] = [
     ("Test objective", "objective (mean per sample)", |r| r.test_objective),
     ("Test PSNR", "PSNR (dB)", |r| r.test_psnr),
-    ("Training objective", "objective (mean of a pass)", |r| r.objective.filter(|_| r.event == Event::Pass)),
+    (TRAINING, "objective (mean of a pass)", |r| r.objective.filter(|_| r.event == Event::Pass)),
 ];
 
 pub(super) fn section(runs: &Runs) -> Result<Section> {
@@ -42,10 +44,13 @@ pub(super) fn section(runs: &Runs) -> Result<Section> {
     Ok(section)
 }
 
-/// Each figure for which there are points, against processor time.
+/// Each figure for which there are points, against processor time; the training objective only where nothing was tested.
 fn charts(runs: &Runs) -> Vec<Chart> {
-    let mut charts = Vec::new();
+    let mut charts: Vec<Chart> = Vec::new();
     for (title, y_label, value) in FIGURES {
+        if title == TRAINING && !charts.is_empty() {
+            continue;
+        }
         let series: Vec<Series> = runs.methods().iter().map(|m| mean_curve(m, runs.done(m), value)).collect();
         let series: Vec<Series> = series.into_iter().filter(|s| !s.points.is_empty()).collect();
         let points = || series.iter().flat_map(|s| &s.points);
@@ -111,12 +116,23 @@ fn table(runs: &Runs) -> Table {
         ),
         ..Table::default()
     };
-    let head = ["method", "PSNR (dB)", "test objective", "arrived (s)", "time in all (s)", "peak memory", "non-zeros", "runs"];
+    let head = [
+        "method",
+        "PSNR (dB)",
+        "test objective",
+        "arrived (s)",
+        "time in all (s)",
+        "peak memory",
+        "non-zeros (training)",
+        "runs",
+    ];
     table.head = head.map(str::to_owned).to_vec();
     table.head.extend(printed.map(|printed| format!("PSNR, the paper ({})", printed.place)));
     for (i, method) in runs.methods().iter().enumerate() {
         let n = runs.done(method).count();
-        let text = |summary: &Option<Summary>, digits: usize| Entry::plain(summary.map_or("-".to_owned(), |s| shown(s, digits)));
+        let text = |summary: &Option<Summary>, digits: usize| {
+            Entry::plain(summary.map_or("-".to_owned(), |s| shown(s, digits)))
+        };
         let mut row = vec![
             Entry::plain(method),
             Entry { best: best_psnr[i], ..text(&psnr[i], 2) },
@@ -142,7 +158,8 @@ fn arrival(run: &Run, lowest: f64) -> Option<f64> {
 /// Which are best, or cannot be told from the best.
 fn best(summaries: &[Option<Summary>], better: impl Fn(f64, f64) -> bool) -> Vec<bool> {
     let first = summaries.iter().flatten().copied().reduce(|a, b| if better(b.mean, a.mean) { b } else { a });
-    let as_good = |s: &Summary| first.is_some_and(|first| s.mean == first.mean || (s.n > 1 && first.n > 1 && !differ(*s, first)));
+    let as_good =
+        |s: &Summary| first.is_some_and(|first| s.mean == first.mean || (s.n > 1 && first.n > 1 && !differ(*s, first)));
     summaries.iter().map(|s| s.as_ref().is_some_and(as_good)).collect()
 }
 

@@ -2,7 +2,8 @@
 
 /// The slope of the least-squares line through (log x, log y); none for fewer than two different positive points.
 pub(super) fn exponent(points: &[(f64, f64)]) -> Option<f64> {
-    let logs: Vec<(f64, f64)> = points.iter().filter(|p| p.0 > 0.0 && p.1 > 0.0).map(|p| (p.0.ln(), p.1.ln())).collect();
+    let logs: Vec<(f64, f64)> =
+        points.iter().filter(|p| p.0 > 0.0 && p.1 > 0.0).map(|p| (p.0.ln(), p.1.ln())).collect();
     let n = logs.len() as f64;
     let (x, y) = (logs.iter().map(|p| p.0).sum::<f64>() / n, logs.iter().map(|p| p.1).sum::<f64>() / n);
     let spread: f64 = logs.iter().map(|p| (p.0 - x).powi(2)).sum();

@@ -27,7 +27,8 @@ pub(crate) fn run(settings: &Settings, place: &Place<'_>) -> Result<()> {
     make_folder(&place.folder)?;
     let path = place.folder.join("experiment.toml");
     let text = toml::to_string(settings).context("cannot write the settings as TOML")?;
-    replace_file(&path, |file| std::fs::write(file, text)).with_context(|| format!("cannot write {}", path.display()))?;
+    replace_file(&path, |file| std::fs::write(file, text))
+        .with_context(|| format!("cannot write {}", path.display()))?;
     let known = methods();
     let cells = cells(settings, place)?;
     let (mut failed, total) = (Vec::new(), cells.len());
@@ -116,7 +117,8 @@ fn variants(settings: &Settings, place: &Place<'_>) -> Result<Vec<Variant>> {
     let option = |name: &str, value: usize| [format!("--{name}"), value.to_string()];
     match settings.kind {
         Kind::Growth => {
-            let limit = allowed(settings)?.map_or(Vec::new(), |limit| vec!["--memory-limit".to_owned(), limit.to_string()]);
+            let limit =
+                allowed(settings)?.map_or(Vec::new(), |limit| vec!["--memory-limit".to_owned(), limit.to_string()]);
             let size = |&n: &usize| {
                 let words = option("subset", n).into_iter().chain(limit.clone());
                 (Some(("images".to_owned(), n)), words.collect())

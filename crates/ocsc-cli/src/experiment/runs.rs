@@ -1,7 +1,7 @@
 //! The runs of an experiment, read back from disk: what reports are made of.
 
 use super::cell::{Cell, Outcome, read};
-use super::settings::Settings;
+use super::settings::{Settings, names};
 use crate::record::{Record, read_records};
 use anyhow::{Context, Result, ensure};
 use std::path::{Path, PathBuf};
@@ -116,7 +116,11 @@ fn experiments(folder: &Path) -> Result<Vec<PathBuf>> {
     }
     let inner = folder.join("runs");
     let all = sorted(if inner.is_dir() { &inner } else { folder })?;
-    Ok(all.into_iter().filter(is_one).collect())
+    let mut found: Vec<PathBuf> = all.into_iter().filter(is_one).collect();
+    // In the paper's order; others before them.
+    let place = |folder: &PathBuf| names().iter().position(|known| *known == name_of(folder).trim_end_matches("-small"));
+    found.sort_by_key(place);
+    Ok(found)
 }
 
 fn sorted(folder: &Path) -> Result<Vec<PathBuf>> {

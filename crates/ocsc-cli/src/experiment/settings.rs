@@ -92,6 +92,7 @@ pub(crate) struct Data {
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Small {
     pub(crate) learn: Option<String>,
+    pub(crate) per_method: Option<BTreeMap<String, String>>,
     pub(crate) seeds: Option<u64>,
     pub(crate) pictures: Option<usize>,
     pub(crate) sizes: Option<Vec<usize>>,
@@ -140,6 +141,7 @@ impl Settings {
         let Some(small) = self.small.take() else { return self };
         self.title = format!("{} (small)", self.title);
         self.learn = small.learn.unwrap_or(self.learn);
+        self.per_method = small.per_method.unwrap_or(self.per_method);
         self.seeds = small.seeds.unwrap_or(self.seeds);
         self.pictures = small.pictures.unwrap_or(self.pictures);
         self.sizes = small.sizes.unwrap_or(self.sizes);
@@ -253,10 +255,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("b.npy"), "").unwrap();
         let place = |train: &str, get: &str| Data { train: vec![train.into()], get: get.into(), ..Data::default() };
-        let settings = Settings { data: vec![place("a.npy", "Get A."), place("b.npy", "Get B.")], ..Settings::default() };
+        let settings =
+            Settings { data: vec![place("a.npy", "Get A."), place("b.npy", "Get B.")], ..Settings::default() };
         assert_eq!(settings.clone().found(folder.path()).unwrap().data, [place("b.npy", "Get B.")]);
         let message = format!("{:#}", settings.found(Path::new("nowhere")).unwrap_err());
-        assert!(message.contains("nowhere/a.npy") && message.contains("Get A.") && message.contains("Get B."), "{message}");
+        assert!(
+            message.contains("nowhere/a.npy") && message.contains("Get A.") && message.contains("Get B."),
+            "{message}"
+        );
         let split = Data { options: "--split {data}/s.mat".into(), ..place("b.npy", "") };
         assert_eq!(split.missing(folder.path()), Some(folder.path().join("s.mat")));
         assert_eq!(split.words(Path::new("d")), ["d/b.npy", "--split", "d/s.mat"]);

@@ -26,6 +26,8 @@ use std::path::Path;
 const BETA: f64 = 1.0;
 /// So small that only the number of iterations ends a solver.
 const NEVER: f64 = 1e-12;
+/// The active set's gap: it may end before its rounds do, since what it has then is the minimum to four digits.
+const FOUR_DIGITS: f64 = 1e-4;
 /// The paper's M.
 const FILTER: usize = 11;
 
@@ -103,7 +105,7 @@ fn code_admm(problem: &Problem, iterations: usize) -> Result<(f64, f64)> {
 /// One of its iterations is a round: a full correlation and the descent that follows.
 fn code_active_set(problem: &Problem, iterations: usize) -> Result<(f64, f64)> {
     let config = ActiveSetConfig { max_rounds: iterations, ..ActiveSetConfig::default() };
-    coded(problem, ActiveSet::new(&problem.dictionary, BETA, NEVER, Boundary::Circular, config)?)
+    coded(problem, ActiveSet::new(&problem.dictionary, BETA, FOUR_DIGITS, Boundary::Circular, config)?)
 }
 
 /// Any coder.
