@@ -539,6 +539,9 @@ pub(crate) struct Summarise {
     /// The page to write; its figures go to a folder beside it
     #[arg(long, default_value = "report.html", value_name = "FILE.html")]
     pub(crate) out: PathBuf,
+    /// Also write the results beside those that the paper printed, as Markdown
+    #[arg(long, value_name = "FILE.md")]
+    pub(crate) results: Option<PathBuf>,
 }
 
 #[derive(ClapArgs)]

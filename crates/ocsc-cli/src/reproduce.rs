@@ -3,7 +3,6 @@
 use crate::args::Reproduce;
 use crate::code::make_folder;
 use crate::console::{self, Console};
-use crate::experiment::results;
 use crate::experiment::run::{Place, run as run_experiment};
 use crate::experiment::runs::Runs;
 use crate::experiment::settings::{Settings, names};
@@ -45,8 +44,7 @@ pub(crate) fn run(args: &Reproduce, threads: Option<usize>, console: &Console) -
     let command = format!("ocsc reproduce {}{words} --out {}", args.name, args.out.display());
     summary::page(&args.out.join("report.html"), &done, &command, console)?;
     if let Some(path) = &args.results {
-        results::write(path, &done, &skipped)?;
-        console.result(format!("wrote {}", path.display()))?;
+        summary::results(path, &done, &skipped, console)?;
     }
     failed.map_or(Ok(()), Err)
 }

@@ -3,7 +3,7 @@
 use crate::args::Summarise;
 use crate::console::Console;
 use crate::experiment::runs::Runs;
-use crate::experiment::section;
+use crate::experiment::{results, section};
 use crate::report::{Report, write};
 use anyhow::{Result, ensure};
 use std::path::Path;
@@ -12,7 +12,14 @@ pub(crate) fn run(args: &Summarise, console: &Console) -> Result<()> {
     let runs = Runs::open(&args.runs)?;
     let words: Vec<String> = args.runs.iter().map(|path| path.display().to_string()).collect();
     let command = format!("ocsc report {} --out {}", words.join(" "), args.out.display());
-    page(&args.out, &runs, &command, console)
+    page(&args.out, &runs, &command, console)?;
+    args.results.as_ref().map_or(Ok(()), |path| results(path, &runs, &[], console))
+}
+
+/// Writes our results beside the printed ones, and says where. `skipped` are experiments without data, (name, why).
+pub(crate) fn results(path: &Path, all: &[Runs], skipped: &[(String, String)], console: &Console) -> Result<()> {
+    results::write(path, all, skipped)?;
+    console.result(format!("wrote {}", path.display()))
 }
 
 /// Writes the page of these experiments, and says where.

@@ -3,20 +3,32 @@
 use super::absent;
 use super::fit::exponent;
 use super::runs::{Run, Runs};
+use super::settings::Printed;
 use crate::chart::{Chart, Series, Style};
 use crate::record::spans;
 use crate::report::{Entry, Section, Table};
 
-/// What is varied, what the axis is called, the paper's letter, and x of a value: P is the square of the side.
-const AXES: [(&str, &str, char, fn(f64) -> f64); 3] = [
-    ("images", "images N", 'N', |n| n),
-    ("filters", "filters K", 'K', |k| k),
-    ("side", "pixels P", 'P', |side| side * side),
+/// A size that is varied.
+#[derive(Clone, Copy)]
+struct Axis {
+    /// Its name in settings and runs.
+    name: &'static str,
+    label: &'static str,
+    /// The paper's.
+    letter: char,
+    /// From its value to x: P is the square of the side.
+    x: fn(f64) -> f64,
+}
+
+const AXES: [Axis; 3] = [
+    Axis { name: "images", label: "images N", letter: 'N', x: |n| n },
+    Axis { name: "filters", label: "filters K", letter: 'K', x: |k| k },
+    Axis { name: "side", label: "pixels P", letter: 'P', x: |side| side * side },
 ];
 
 pub(super) fn section(runs: &Runs) -> Section {
     let mut charts = Vec::new();
-    for (axis, x_label, _, x) in AXES {
+    for axis in AXES {
         let figures: [(&str, &str, fn(&Run) -> Option<f64>); 2] = [
             ("Time", "processor time of a pass (s)", Run::cpu_seconds),
             ("Memory", "peak memory (MB)", |run| run.peak_memory().map(|bytes| bytes / 1e6)),
@@ -25,7 +37,7 @@ pub(super) fn section(runs: &Runs) -> Section {
             let line = |method: &String| Series {
                 name: method.clone(),
                 style: Style::LineMarkers,
-                points: points(runs, method, axis, x, value),
+                points: points(runs, method, axis, value),
                 band: vec![],
             };
             let series: Vec<Series> = runs.methods().iter().map(line).filter(|s| !s.points.is_empty()).collect();
@@ -33,22 +45,17 @@ pub(super) fn section(runs: &Runs) -> Section {
                 continue;
             }
             let log_y = spans(series.iter().flat_map(|s| &s.points).map(|p| p.1), 3.0);
-            let (title, x_label, y_label) = (format!("{title} against {axis}"), x_label.to_owned(), y_label.to_owned());
+            let (title, x_label, y_label) =
+                (format!("{title} against {}", axis.name), axis.label.to_owned(), y_label.to_owned());
             charts.push(Chart { title, x_label, y_label, log_x: true, log_y, series });
         }
     }
     Section { charts, tables: vec![table(runs)], ..Section::default() }
 }
 
-fn points(
-    runs: &Runs,
-    method: &str,
-    axis: &str,
-    x: fn(f64) -> f64,
-    value: impl Fn(&Run) -> Option<f64>,
-) -> Vec<(f64, f64)> {
-    let at = |run: &Run| run.cell.at.as_ref().filter(|(varied, _)| varied == axis).map(|(_, value)| x(*value as f64));
-    runs.done(method).filter_map(|run| Some((at(run)?, value(run)?))).collect()
+fn points(runs: &Runs, method: &str, axis: Axis, value: impl Fn(&Run) -> Option<f64>) -> Vec<(f64, f64)> {
+    let varied = |run: &Run| run.cell.at.as_ref().filter(|(name, _)| name == axis.name).map(|(_, value)| *value);
+    runs.done(method).filter_map(|run| Some(((axis.x)(varied(run)? as f64), value(run)?))).collect()
 }
 
 /// The exponents, `N^1.0 K^1.9 P^1.0`, beside the paper's formulas.
@@ -68,16 +75,15 @@ fn table(runs: &Runs) -> Table {
     table.head = head.map(str::to_owned).to_vec();
     for method in runs.methods() {
         let powers = |value: &dyn Fn(&Run) -> Option<f64>| {
-            let power = |(axis, _, letter, x): (&str, &str, char, fn(f64) -> f64)| {
-                exponent(&points(runs, method, axis, x, value))
-                    .map(|e| format!("{letter}^{e:.1}").replace("^-0.0", "^0.0"))
+            let power = |axis: Axis| {
+                let exponent = exponent(&points(runs, method, axis, value))?;
+                Some(format!("{}^{exponent:.1}", axis.letter).replace("^-0.0", "^0.0"))
             };
             let powers: Vec<String> = AXES.into_iter().filter_map(power).collect();
             if powers.is_empty() { absent(method).to_owned() } else { powers.join(" ") }
         };
-        let printed = |p: Option<&super::settings::Printed>| {
-            Entry::plain(p.and_then(|p| p.values.get(method).cloned()).unwrap_or("-".to_owned()))
-        };
+        let printed =
+            |p: Option<&Printed>| Entry::plain(p.and_then(|p| p.values.get(method).cloned()).unwrap_or("-".to_owned()));
         table.rows.push(vec![
             Entry::plain(method),
             Entry::plain(powers(&Run::cpu_seconds)),

@@ -118,7 +118,8 @@ fn experiments(folder: &Path) -> Result<Vec<PathBuf>> {
     let all = sorted(if inner.is_dir() { &inner } else { folder })?;
     let mut found: Vec<PathBuf> = all.into_iter().filter(is_one).collect();
     // In the paper's order; others before them.
-    let place = |folder: &PathBuf| names().iter().position(|known| *known == name_of(folder).trim_end_matches("-small"));
+    let place =
+        |folder: &PathBuf| names().iter().position(|known| *known == name_of(folder).trim_end_matches("-small"));
     found.sort_by_key(place);
     Ok(found)
 }

@@ -19,7 +19,8 @@ fn page(bench: &Bench, name: &str) -> Page {
     let outside = |n: roxmltree::Node| ["src", "href"].iter().any(|a| n.attribute(*a).is_some_and(|v| !inside(v)));
     assert!(!page.descendants().any(outside));
     let count = |tag: &str| page.descendants().filter(|n| n.tag_name().name() == tag).count();
-    let words = |n: roxmltree::Node| n.descendants().filter(|n| n.is_text()).filter_map(|n| n.text()).collect::<String>();
+    let words =
+        |n: roxmltree::Node| n.descendants().filter(|n| n.is_text()).filter_map(|n| n.text()).collect::<String>();
     let tagged = |tag: &'static str| page.descendants().filter(move |n| n.tag_name().name() == tag);
     Page {
         charts: count("svg"),
@@ -187,7 +188,8 @@ fn everything_small_in_one_go() {
         assert!(results.contains(part), "{part}: {results}");
     }
     // A report of the runs alone is the same one.
-    bench.run("report o/runs --out again.html").ok();
+    bench.run("report o/runs --out again.html --results again.md").ok();
+    assert!(results.starts_with(bench.text("again.md").trim_end()), "the skipped ones are at the end");
     let again = self::page(&bench, "again.html");
     assert_eq!((again.charts, again.images, again.rows), (page.charts, page.images, page.rows));
 
