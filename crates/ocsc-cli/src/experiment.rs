@@ -18,17 +18,19 @@ pub(crate) mod runs;
 pub(crate) mod settings;
 mod solvers;
 
-use crate::args::MethodArg;
+use crate::args::Args;
 use crate::report::Section;
 use anyhow::Result;
-use clap::ValueEnum;
+use clap::CommandFactory;
 use runs::Runs;
 use settings::Kind;
 
-/// The methods of this build, by name: whatever `--method` takes.
+/// The methods of this build, by name: whatever `ocsc learn --method` takes.
 pub(crate) fn methods() -> Vec<String> {
-    let names = MethodArg::value_variants().iter().filter_map(|method| method.to_possible_value());
-    names.map(|value| value.get_name().to_owned()).collect()
+    let program = Args::command();
+    let learn = program.find_subcommand("learn").into_iter().flat_map(clap::Command::get_arguments);
+    let values = learn.filter(|argument| argument.get_id() == "method").flat_map(clap::Arg::get_possible_values);
+    values.map(|value| value.get_name().to_owned()).collect()
 }
 
 /// What is said of a method without runs.

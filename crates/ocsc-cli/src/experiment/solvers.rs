@@ -9,6 +9,7 @@ use super::cell::Cell;
 use super::runs::Runs;
 use super::settings::Settings;
 use crate::chart::{Chart, Series, Style};
+use crate::record::spans;
 use crate::report::{Entry, Section, Table};
 use anyhow::{Context, Result};
 use cpu_time::ProcessTime;
@@ -132,12 +133,13 @@ pub(super) fn section(runs: &Runs) -> Section {
                 })
                 .collect();
             if !series.is_empty() {
+                let log_y = spans(series.iter().flat_map(|s| &s.points).map(|p| p.1), 20.0);
                 section.charts.push(Chart {
                     title: format!("{title}, objective against {against}"),
                     x_label: x_label.to_owned(),
                     y_label: "objective".to_owned(),
                     log_x: true,
-                    log_y: false,
+                    log_y,
                     series,
                 });
             }
