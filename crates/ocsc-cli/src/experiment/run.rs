@@ -192,7 +192,7 @@ fn last_of_each(words: &[String]) -> Vec<String> {
 pub(crate) fn limits(settings: &Settings) -> String {
     let here = memory::available().map_or("an unknown amount".to_owned(), bytes);
     let paper = settings.memory_limit.clone().unwrap_or_else(|| "no limit".to_owned());
-    format!("the paper's machine had {paper}, this one has {here} free")
+    format!("the paper's machine had {paper}, that which wrote this page has {here} free")
 }
 
 #[cfg(test)]

@@ -158,7 +158,7 @@ fn table(runs: &Runs) -> Table {
         .collect();
     let mut table = Table { title: "Objective after so many iterations".to_owned(), ..Table::default() };
     table.head = vec!["solver".to_owned()];
-    table.head.extend(columns.iter().map(|n| format!("{n} iterations")));
+    table.head.extend(columns.iter().map(|n| format!("after {n}")));
     table.head.push("processor time of the last (s)".to_owned());
     for method in runs.methods() {
         let mut row = vec![Entry::plain(method)];
