@@ -15,7 +15,7 @@ use ocsc::{Config, Method};
 use std::path::PathBuf;
 use value::{FrameSize, Size, at_least_one, forgetting, fraction, hertz, memory, positive, relaxation, threads};
 
-pub(crate) use value::Every;
+pub(crate) use value::{Every, memory as memory_size};
 
 /// Online convolutional sparse coding: learn small filters from a stream of images, and represent new images as sums of
 /// those filters convolved with sparse maps, each with a proven bound on how far it is from optimal.
@@ -67,6 +67,21 @@ pub(crate) enum Command {
     /// Say what is in a model file
     #[command(after_help = "Examples:\n  ocsc info model.safetensors\n  ocsc info model.safetensors --json")]
     Info(Info),
+    /// Compare methods on your own data, and write a report
+    #[command(
+        after_help = "Examples:\n  ocsc compare photos/ --methods ocsc,ocsc-paper --test-fraction 0.2 --resize 128x128 --passes 3 --out compared/\n  ocsc compare train.npy --test test.npy --methods ocsc,ocsc-paper --seeds 5 --out compared/\n\nAll other options are those of `ocsc learn`, and go to every run. A run that is finished is kept: the same command goes on\nwhere an interrupted one ended."
+    )]
+    Compare(Box<Compare>),
+    /// Run the experiments of the paper again, and write a report
+    #[command(
+        after_help = "Examples:\n  ocsc reproduce fruit --data ../shared/data\n  ocsc reproduce all --small\n  ocsc reproduce house --data pictures/        (with house/train and house/test in it)\n  ocsc reproduce all --results experiments/RESULTS.md\n\nA run that is finished is kept: the same command goes on where an interrupted one ended."
+    )]
+    Reproduce(Reproduce),
+    /// One page of many runs: curves, tables, dictionaries, reconstructions
+    #[command(
+        after_help = "Examples:\n  ocsc report a.jsonl b.jsonl --out report.html\n  ocsc report reproduction/runs --out report.html\n\nLogs named NAME-seed0.jsonl, NAME-seed1.jsonl ... are runs of one NAME, and shown as their mean and deviation."
+    )]
+    Report(Summarise),
     /// Print a completion script for a shell
     #[command(after_help = "Example:\n  ocsc completions bash > /etc/bash_completion.d/ocsc")]
     Completions {
@@ -469,6 +484,72 @@ pub(crate) struct Evaluate {
     pub(crate) data: DataArgs,
     #[command(flatten)]
     pub(crate) coding: Coding,
+}
+
+/// The options of `learn`, of which those for a single run are out of place.
+#[derive(ClapArgs)]
+#[command(
+    mut_arg("out", |arg| arg.help("Folder for report.html, its figures, and the runs").value_name("DIR")),
+    mut_arg("seed", |arg| arg.help("The first seed; each decides the initial dictionary, the visiting order, --crop and --subset")),
+    mut_arg("method", |arg| arg.hide(true).conflicts_with("methods")),
+    mut_arg("resume", |arg| arg.hide(true).conflicts_with("methods")),
+    mut_arg("log", |arg| arg.hide(true).conflicts_with("methods")),
+    mut_arg("json", |arg| arg.hide(true).conflicts_with("methods")),
+    mut_arg("checkpoint_every", |arg| arg.hide(true).conflicts_with("methods")),
+    mut_group("tests", |group| group.required(true))
+)]
+pub(crate) struct Compare {
+    /// The methods, separated by commas
+    #[arg(long, required = true, value_delimiter = ',', value_name = "A,B,...")]
+    pub(crate) methods: Vec<String>,
+    /// Runs of each method
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..), value_name = "N")]
+    pub(crate) seeds: u64,
+    /// Test samples to show
+    #[arg(long, default_value_t = 4, value_name = "N")]
+    pub(crate) pictures: usize,
+    #[command(flatten)]
+    pub(crate) learn: Learn,
+}
+
+#[derive(ClapArgs)]
+pub(crate) struct Reproduce {
+    /// fruit, city, house, flower, dog, cifar10, online, synthetic, complexity, convergence, or all
+    pub(crate) name: String,
+    /// The folder with the data, one folder per set; what is missing is named, with where to get it
+    #[arg(long, default_value = "../shared/data", value_name = "DIR")]
+    pub(crate) data: PathBuf,
+    /// Folder for report.html, its figures, and the runs
+    #[arg(long, default_value = "reproduction", value_name = "DIR")]
+    pub(crate) out: PathBuf,
+    /// A minute's worth of it, on fewer images and with fewer filters
+    #[arg(long)]
+    pub(crate) small: bool,
+    /// Other settings, in the form of the files in the folder `experiments`
+    #[arg(long, value_name = "FILE.toml")]
+    pub(crate) settings: Option<PathBuf>,
+    /// Only these methods, separated by commas
+    #[arg(long, value_delimiter = ',', value_name = "A,B,...")]
+    pub(crate) methods: Vec<String>,
+    /// Only so many seeds
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..), value_name = "N")]
+    pub(crate) seeds: Option<u64>,
+    /// Also write our results beside the printed ones, as Markdown
+    #[arg(long, value_name = "FILE.md")]
+    pub(crate) results: Option<PathBuf>,
+}
+
+#[derive(ClapArgs)]
+pub(crate) struct Summarise {
+    /// Logs of `ocsc learn`, and folders of `ocsc reproduce` and `ocsc compare`
+    #[arg(required = true, value_name = "RUNS")]
+    pub(crate) runs: Vec<PathBuf>,
+    /// The page to write; its figures go to a folder beside it
+    #[arg(long, default_value = "report.html", value_name = "FILE.html")]
+    pub(crate) out: PathBuf,
+    /// Also write the results beside those that the paper printed, as Markdown
+    #[arg(long, value_name = "FILE.md")]
+    pub(crate) results: Option<PathBuf>,
 }
 
 #[derive(ClapArgs)]

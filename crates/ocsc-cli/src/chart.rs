@@ -29,7 +29,7 @@ const LINE_CELL: f64 = 0.8;
 const MAX_MARKERS: usize = 150;
 /// Names of series are cut after this many characters.
 const MAX_NAME: usize = 44;
-/// Colours for light pages; the report overrides the variables for dark ones.
+/// Colours for light pages; the report overrides the variables for dark ones. Series beyond them are dashed.
 const PALETTE: [&str; 6] = ["#2563a8", "#c2571a", "#2f7d4f", "#8b4aa8", "#a8831d", "#b03a5b"];
 
 /// How a series is drawn.
@@ -52,6 +52,8 @@ pub(crate) struct Series {
     pub(crate) style: Style,
     /// (x, y); points that are not finite, or not positive on a logarithmic axis, are skipped.
     pub(crate) points: Vec<(f64, f64)>,
+    /// How far y goes down and up at each point, drawn as a band behind the line; empty for none.
+    pub(crate) band: Vec<(f64, f64)>,
 }
 
 /// A chart of y against x.
@@ -101,8 +103,11 @@ impl Chart {
         match self.frame(top) {
             Some(frame) => {
                 svg += &self.axes(&frame);
-                for (series, colour) in self.series.iter().zip(self.colours()) {
-                    svg += &draw(series, &self.visible(series), &frame, &colour);
+                let coloured = || self.series.iter().zip(self.colours());
+                // All bands lie behind all lines.
+                coloured().for_each(|(series, (colour, _))| svg += &self.band(series, &frame, &colour));
+                for (series, (colour, dashed)) in coloured() {
+                    svg += &draw(series, &self.visible(series), &frame, &colour, dashed);
                 }
             }
             None => {
@@ -120,15 +125,39 @@ impl Chart {
 
     fn frame(&self, top: f64) -> Option<Frame> {
         let points: Vec<_> = self.series.iter().flat_map(|s| self.visible(s)).collect();
+        let bands = self.series.iter().flat_map(|s| &s.band).flat_map(|&(low, high)| [low, high]);
         let x = Axis::fit(points.iter().map(|p| p.0), self.log_x, 5)?;
-        let y = Axis::fit(points.iter().map(|p| p.1), self.log_y, 5)?;
+        let y = Axis::fit(points.iter().map(|p| p.1).chain(bands), self.log_y, 5)?;
         let widest = y.ticks.iter().map(|t| t.label.chars().count()).max().unwrap_or(1);
         let left = (9.0 + CHARACTER * widest as f64).clamp(34.0, WIDTH / 3.0);
         Some(Frame { x, y, left, top })
     }
 
-    /// One colour per series, except that the trend of dots shares theirs.
-    fn colours(&self) -> Vec<String> {
+    /// The band of a series: along its upper edge and back along the lower one.
+    fn band(&self, series: &Series, frame: &Frame, colour: &str) -> String {
+        let mut edges: Vec<(f64, f64, f64)> = series
+            .points
+            .iter()
+            .zip(&series.band)
+            .map(|(&(x, _), &(low, high))| (x, low, high))
+            .filter(|&(x, low, high)| {
+                Axis::shows(self.log_x, x) && Axis::shows(self.log_y, low) && Axis::shows(self.log_y, high)
+            })
+            .collect();
+        if edges.len() < 2 {
+            return edges.iter().map(|&(x, low, high)| whisker(frame, x, low, high, colour)).collect();
+        }
+        edges.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let upper = thin_line(&edges.iter().map(|e| frame.place((e.0, e.2))).collect::<Vec<_>>());
+        let lower = thin_line(&edges.iter().map(|e| frame.place((e.0, e.1))).collect::<Vec<_>>());
+        let round = upper.into_iter().chain(lower.into_iter().rev());
+        let path: String =
+            round.enumerate().map(|(i, (x, y))| format!("{}{x:.1} {y:.1}", if i == 0 { 'M' } else { 'L' })).collect();
+        format!("<path class=\"band\" d=\"{path}Z\" fill=\"{colour}\" fill-opacity=\"0.16\" stroke=\"none\"/>")
+    }
+
+    /// One colour per series, and whether its line is dashed; the trend of dots shares their colour.
+    fn colours(&self) -> Vec<(String, bool)> {
         let mut next = 0;
         let mut last_style = None;
         self.series
@@ -138,8 +167,8 @@ impl Chart {
                     next += 1;
                 }
                 last_style = Some(series.style);
-                let i = (next - 1) % PALETTE.len();
-                format!("var(--series-{}, {})", i + 1, PALETTE[i])
+                let (round, i) = ((next - 1) / PALETTE.len(), (next - 1) % PALETTE.len());
+                (format!("var(--series-{}, {})", i + 1, PALETTE[i]), round % 2 == 1)
             })
             .collect()
     }
@@ -149,12 +178,14 @@ impl Chart {
     /// Entries of one row are one text that flows, so the page may change its size.
     fn legend(&self) -> (String, f64) {
         let mut rows: Vec<(f64, String)> = vec![];
-        for (series, colour) in self.series.iter().zip(self.colours()) {
+        for (series, (colour, dashed)) in self.series.iter().zip(self.colours()) {
             let name = shortened(&series.name);
             let width = CHARACTER * (name.chars().count() + 5) as f64;
             let (mark, opacity) = match series.style {
                 Style::Dots => ("●", "0.45"),
+                Style::Line if dashed => ("╍", "1"),
                 Style::Line => ("━", "1"),
+                Style::LineMarkers if dashed => ("●╍", "1"),
                 Style::LineMarkers => ("●━", "1"),
             };
             let entry = format!(
@@ -204,6 +235,18 @@ impl Chart {
         )
     }
 
+    /// The points as comma-separated values: series, x, y, and the ends of the band where there is one.
+    pub(crate) fn to_csv(&self) -> String {
+        let mut out = format!("series,{},{},low,high\n", quoted(&self.x_label), quoted(&self.y_label));
+        for series in &self.series {
+            for (i, (x, y)) in series.points.iter().enumerate() {
+                let band = series.band.get(i).map_or(",".to_owned(), |(low, high)| format!("{low},{high}"));
+                out += &format!("{},{x},{y},{band}\n", quoted(&series.name));
+            }
+        }
+        out
+    }
+
     /// What a screen reader says in place of the drawing.
     fn description(&self) -> String {
         let mut out = format!("{}. {} against {}.", self.title, self.y_label, self.x_label);
@@ -220,7 +263,7 @@ impl Chart {
     }
 }
 
-fn draw(series: &Series, points: &[(f64, f64)], frame: &Frame, colour: &str) -> String {
+fn draw(series: &Series, points: &[(f64, f64)], frame: &Frame, colour: &str, dashed: bool) -> String {
     let mut placed: Vec<_> = points.iter().map(|&p| frame.place(p)).collect();
     if series.style == Style::Dots {
         let path: String = thin_dots(&placed).iter().map(|(x, y)| format!("M{x:.1} {y:.1}h0")).collect();
@@ -230,7 +273,7 @@ fn draw(series: &Series, points: &[(f64, f64)], frame: &Frame, colour: &str) -> 
         );
     }
     placed.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let mut svg = line(&thin_line(&placed), colour);
+    let mut svg = line(&thin_line(&placed), colour, dashed);
     // A line through one point is invisible, so a lone point always gets its marker.
     if (series.style == Style::LineMarkers && points.len() <= MAX_MARKERS) || points.len() == 1 {
         for &point in points {
@@ -245,14 +288,22 @@ fn draw(series: &Series, points: &[(f64, f64)], frame: &Frame, colour: &str) -> 
     svg
 }
 
-fn line(points: &[(f64, f64)], colour: &str) -> String {
+/// The band of a lone point.
+fn whisker(frame: &Frame, x: f64, low: f64, high: f64, colour: &str) -> String {
+    let ((x, bottom), (_, top)) = (frame.place((x, low)), frame.place((x, high)));
+    let path = format!("M{x:.1} {bottom:.1}V{top:.1}");
+    format!("<path class=\"band\" d=\"{path}\" stroke=\"{colour}\" stroke-opacity=\"0.45\" stroke-width=\"5\"/>")
+}
+
+fn line(points: &[(f64, f64)], colour: &str, dashed: bool) -> String {
     let mut path = String::new();
     for (i, (x, y)) in points.iter().enumerate() {
         path += &format!("{}{x:.1} {y:.1}", if i == 0 { 'M' } else { 'L' });
     }
     format!(
         "<path d=\"{path}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\" stroke-linejoin=\"round\" \
-         stroke-linecap=\"round\"/>"
+         stroke-linecap=\"round\"{}/>",
+        if dashed { " stroke-dasharray=\"6 5\"" } else { "" }
     )
 }
 
@@ -285,6 +336,12 @@ fn thin_line(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
 fn text(x: f64, y: f64, anchor: &str, fill: &str, content: &str) -> String {
     let content = escape(content);
     format!("<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\" fill=\"{fill}\">{content}</text>")
+}
+
+/// Text as one field of a CSV file.
+pub(crate) fn quoted(text: &str) -> String {
+    let plain = !text.contains([',', '"', '\n', '\r']);
+    if plain { text.to_owned() } else { format!("\"{}\"", text.replace('"', "\"\"")) }
 }
 
 fn shortened(name: &str) -> String {

@@ -1,18 +1,17 @@
 //! `ocsc demo`: the main job from end to end on built-in images, in under a minute.
 
 use crate::args::Demo;
-use crate::code::{extremes, make_folder};
+use crate::code::make_folder;
 use crate::console::{self, Console, bytes};
 use crate::leaves::dead_leaves;
-use crate::picture::{dictionary_mosaic, difference, image_gray};
+use crate::picture::dictionary_mosaic;
 use crate::record::{objective_charts, peak_rss_bytes, read_records};
-use crate::report::{Report, Triplet, render};
+use crate::report::{Report, render};
 use crate::show::settings;
+use crate::triplet::triplets;
 use crate::watch::{Log, Watch};
 use anyhow::{Context, Result, ensure};
 use ocsc::checkpoint::replace_file;
-use ocsc::learner::coder;
-use ocsc::metrics::{psnr, ssim};
 use ocsc::preprocess::Preprocess;
 use ocsc::train::{Ended, Evaluation, Outcome, Progress, Schedule, TEST_TOL, evaluate, refuse, train};
 use ocsc::{Config, Online, Sample, checkpoint};
@@ -65,7 +64,8 @@ pub(crate) fn run(args: &Demo, console: &Console) -> Result<()> {
         settings: settings(&config)?,
         dictionary_png: mosaic.png_bytes()?,
         charts: objective_charts(&read_records(&log)?),
-        triplets: triplets(&config, &learner, &held_out, after.psnr_peak)?,
+        triplets: triplets(&config, learner.dictionary(), &named(&held_out), after.psnr_peak)?,
+        sections: Vec::new(),
         command: command(args),
     };
     let page = args.out.join("report.html");
@@ -115,29 +115,8 @@ fn summary(before: &Evaluation, after: &Evaluation, outcome: &Outcome, n_samples
     rows
 }
 
-/// The held-out images beside their reconstructions and differences.
-fn triplets(config: &Config, learner: &Online<f32>, images: &[Sample<f32>], peak: f64) -> Result<Vec<Triplet>> {
-    let mut coder = coder(config, learner.dictionary(), TEST_TOL)?;
-    let mut triplets = Vec::new();
-    for (i, image) in images.iter().enumerate() {
-        let coded = coder.code(image, None)?;
-        let reconstruction = coded.code.reconstruct(learner.dictionary(), config.boundary)?;
-        let (low, high) = extremes(image);
-        triplets.push(Triplet {
-            name: format!("Held-out image {}", i + 1),
-            original_png: image_gray(image, low, high).png_bytes()?,
-            reconstruction_png: image_gray(&reconstruction, low, high).png_bytes()?,
-            difference_png: difference(image, &reconstruction, high.max(-low) / 2.0)?.png_bytes()?,
-            caption: format!(
-                "PSNR {:.2} dB (peak {peak:.2}), SSIM {:.3}, {} non-zeros, gap {:.2} %",
-                psnr(image, &reconstruction, peak)?,
-                ssim(image, &reconstruction, peak)?,
-                coded.code.nonzeros(),
-                100.0 * coded.relative_gap()
-            ),
-        });
-    }
-    Ok(triplets)
+fn named(images: &[Sample<f32>]) -> Vec<(String, Sample<f32>)> {
+    images.iter().enumerate().map(|(i, image)| (format!("Held-out image {}", i + 1), image.clone())).collect()
 }
 
 fn command(args: &Demo) -> String {

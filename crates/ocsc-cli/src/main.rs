@@ -7,10 +7,12 @@
 mod args;
 mod chart;
 mod code;
+mod compare;
 mod console;
 mod data;
 mod demo;
 mod evaluate;
+mod experiment;
 mod learn;
 mod leaves;
 mod memory;
@@ -20,8 +22,12 @@ mod original;
 mod picture;
 mod record;
 mod report;
+mod reproduce;
 mod show;
 mod stream;
+mod student;
+mod summary;
+mod triplet;
 mod watch;
 
 use args::{Args, Command};
@@ -65,6 +71,9 @@ fn run(args: Args, console: &Console) -> anyhow::Result<()> {
         Command::Evaluate(evaluate) => evaluate::run(&evaluate, console),
         Command::Show(show) => show::show(&show, console),
         Command::Info(info) => show::info(&info, console),
+        Command::Compare(compare) => compare::run(&compare, args.threads, console),
+        Command::Reproduce(reproduce) => reproduce::run(&reproduce, args.threads, console),
+        Command::Report(report) => summary::run(&report, console),
         Command::Completions { shell } => {
             // Through memory: the generator panics where writing fails.
             let mut script = Vec::new();

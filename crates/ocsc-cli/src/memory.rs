@@ -1,5 +1,6 @@
 //! How much memory a run will need, and whether there is so much: to be said before it starts, instead of being killed later.
 
+use crate::args::memory_size;
 use crate::console::{Console, bytes};
 use anyhow::{Result, bail};
 use ocsc::memory::memory;
@@ -52,7 +53,18 @@ pub(crate) fn ensure<T: Real>(
         _ if config.batch_size > 1 => "use fewer or smaller filters, or a smaller --batch".to_owned(),
         _ => "use fewer or smaller filters, or smaller samples".to_owned(),
     };
-    bail!("{n} filters of {filter} need {}, more than the {} that {whose}; {advice}", bytes(need), bytes(there))
+    let (need, there) = (bytes(need), bytes(there));
+    bail!("{n} filters of {filter}{NEED}{need}{MORE_THAN}{there} that {whose}; {advice}")
+}
+
+/// Between what a refusal is made of; experiments know it by these.
+const NEED: &str = " need ";
+const MORE_THAN: &str = ", more than the ";
+
+/// How much memory was refused, if this message is a refusal of [`ensure`].
+pub(crate) fn refused(message: &str) -> Option<usize> {
+    let (before, _) = message.split_once(MORE_THAN)?;
+    memory_size(before.rsplit_once(NEED)?.1).ok()
 }
 
 /// That the system has so much memory to give, where it says.
@@ -75,8 +87,25 @@ fn needs<T: Real>(survey: &Survey, config: &Config, dictionary: &Dictionary<T>) 
 }
 
 /// What the system could give, where it says.
-fn available() -> Option<usize> {
+pub(crate) fn available() -> Option<usize> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
     Some(1024 * line.trim().strip_suffix("kB")?.trim().parse::<usize>().ok()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_is_known_by_its_message() {
+        let survey = Survey { samples: 1, one_size: Some(Shape::image(500, 500)), largest: 250_000 };
+        let config = Config { method: Method::OcscPaper, ..Config::default() };
+        let dictionary = Dictionary::<f32>::random(100, Shape::image(11, 11), 2, 0).unwrap();
+        let error = ensure(&survey, &config, &dictionary, Some(1_000_000), &Console::new(true)).unwrap_err();
+        let (need, _) = needs(&survey, &config, &dictionary);
+        let found = refused(&format!("error: {error:#}")).unwrap();
+        assert!(found.abs_diff(need) <= need / 20, "{found} and {need}: {error:#}");
+        assert_eq!(refused("error: train.npy: cannot be read"), None);
+    }
 }

@@ -108,10 +108,10 @@ fn parse_peak(status: &str) -> Option<u64> {
 /// Training and test objective against learning time: the charts of the report, without those that have no points.
 pub(crate) fn objective_charts(records: &[Record]) -> Vec<Chart> {
     let train = training_points(records);
-    let smooth = Series { name: "moving mean".into(), style: Style::Line, points: smoothed(&train) };
-    let dots = Series { name: "each step".into(), style: Style::Dots, points: train };
+    let smooth = Series { name: "moving mean".into(), style: Style::Line, points: smoothed(&train), band: vec![] };
+    let dots = Series { name: "each step".into(), style: Style::Dots, points: train, band: vec![] };
     let test = points(records.iter(), |r| r.test_objective);
-    let test = Series { name: "held-out samples".into(), style: Style::LineMarkers, points: test };
+    let test = Series { name: "held-out samples".into(), style: Style::LineMarkers, points: test, band: vec![] };
     [("Training objective", vec![dots, smooth]), ("Test objective", vec![test])]
         .into_iter()
         .filter(|(_, series)| !series[0].points.is_empty())
@@ -163,7 +163,7 @@ fn smoothed(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
 }
 
 /// True if positive values cover at least this factor, so that a logarithmic axis shows more.
-fn spans(values: impl Iterator<Item = f64>, factor: f64) -> bool {
+pub(crate) fn spans(values: impl Iterator<Item = f64>, factor: f64) -> bool {
     let (lo, hi) = values.fold((f64::INFINITY, 0.0f64), |(lo, hi), v| (lo.min(v), hi.max(v)));
     lo > 0.0 && hi >= factor * lo
 }

@@ -1,16 +1,23 @@
-//! The report of a run: one HTML page that holds its pictures and charts and needs no network, scripts or other files.
+//! The report of a run, or of many: one HTML page that holds its pictures and charts and needs no network, scripts or other
+//! files.
 //!
-//! The caller fills a [`Report`] with text, PNG bytes from `picture.rs` and charts from `chart.rs`; the page itself is
-//! `templates/report.html` with its style in `report.css`. The template is askama's, so the page reads as HTML and every
+//! The caller fills a [`Report`] with text, PNG bytes from `picture.rs` and charts from `chart.rs`, and for every experiment
+//! of several runs a [`Section`]; [`write`] puts the page on disk, with its figures and tables as files of their own beside
+//! it. The page itself is `templates/report.html` with its style in `report.css`. The template is askama's, so the page reads as HTML and every
 //! value in it is escaped by default; it is also well-formed XML, which the tests use.
 
+mod section;
 #[cfg(test)]
 mod tests;
+
+pub(crate) use section::{Entry, Section, Table};
 
 use crate::chart::Chart;
 use anyhow::{Context, Result};
 use askama::Template;
 use base64::prelude::{BASE64_STANDARD, Engine};
+use ocsc::checkpoint::replace_file;
+use std::path::{Path, PathBuf};
 
 /// Pictures narrower than this are magnified with hard pixels rather than blurred.
 const SMALL: u32 = 200;
@@ -47,6 +54,8 @@ pub(crate) struct Report {
     pub(crate) charts: Vec<Chart>,
     /// Held-out samples.
     pub(crate) triplets: Vec<Triplet>,
+    /// One per experiment.
+    pub(crate) sections: Vec<Section>,
     /// The command that made the run.
     pub(crate) command: String,
 }
@@ -60,6 +69,31 @@ struct Page<'a> {
     /// (title, SVG).
     charts: Vec<(&'a str, String)>,
     triplets: Vec<Views<'a>>,
+    sections: Vec<Part<'a>>,
+}
+
+/// A section with its drawings made.
+struct Part<'a> {
+    section: &'a Section,
+    charts: Vec<(&'a str, String)>,
+    /// (caption, picture).
+    mosaics: Vec<(&'a str, Embedded)>,
+    triplets: Vec<Views<'a>>,
+}
+
+impl<'a> Part<'a> {
+    fn new(section: &'a Section) -> Result<Part<'a>> {
+        let embed = |(caption, png): &'a (String, Vec<u8>)| {
+            let picture = Embedded::new(png).with_context(|| format!("cannot show {caption}"))?;
+            Ok((caption.as_str(), picture))
+        };
+        Ok(Part {
+            section,
+            charts: drawn(&section.charts),
+            mosaics: section.mosaics.iter().map(embed).collect::<Result<_>>()?,
+            triplets: section.triplets.iter().map(Views::new).collect::<Result<_>>()?,
+        })
+    }
 }
 
 struct Views<'a> {
@@ -108,8 +142,43 @@ pub(crate) fn render(report: &Report) -> Result<String> {
         version: env!("CARGO_PKG_VERSION"),
         report,
         dictionary,
-        charts: report.charts.iter().map(|chart| (chart.title.as_str(), chart.to_svg())).collect(),
+        charts: drawn(&report.charts),
         triplets: report.triplets.iter().map(Views::new).collect::<Result<_>>()?,
+        sections: report.sections.iter().map(Part::new).collect::<Result<_>>()?,
     };
     page.render().context("cannot render the report")
+}
+
+/// Writes the page, and beside it a folder of the same name, with every figure as SVG and CSV and every table as CSV.
+/// Returns the folder.
+pub(crate) fn write(path: &Path, report: &Report) -> Result<PathBuf> {
+    let save = |path: &Path, text: String| {
+        replace_file(path, |file| std::fs::write(file, text))
+            .with_context(|| format!("cannot write {}", path.display()))
+    };
+    let name = path.file_stem().unwrap_or_default().display();
+    let folder = path.with_file_name(format!("{name}-figures"));
+    std::fs::create_dir_all(&folder).with_context(|| format!("{}: cannot make this folder", folder.display()))?;
+    for section in &report.sections {
+        let file = |title: &str, ending: &str| folder.join(format!("{}-{}.{ending}", section.id, slug(title)));
+        for chart in &section.charts {
+            save(&file(&chart.title, "svg"), chart.to_svg())?;
+            save(&file(&chart.title, "csv"), chart.to_csv())?;
+        }
+        for table in &section.tables {
+            save(&file(&format!("table {}", table.title), "csv"), table.to_csv())?;
+        }
+    }
+    save(path, render(report)?)?;
+    Ok(folder)
+}
+
+/// Words as a part of a file name: `Test objective` as `test-objective`.
+fn slug(text: &str) -> String {
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    words.map(str::to_ascii_lowercase).collect::<Vec<_>>().join("-")
+}
+
+fn drawn(charts: &[Chart]) -> Vec<(&str, String)> {
+    charts.iter().map(|chart| (chart.title.as_str(), chart.to_svg())).collect()
 }

@@ -133,7 +133,7 @@ pub(super) fn at_least_one(text: &str) -> Result<usize> {
 }
 
 /// 500MB, 32GB, or a plain number of bytes; units are powers of 1000, with an i of 1024.
-pub(super) fn memory(text: &str) -> Result<usize> {
+pub(crate) fn memory(text: &str) -> Result<usize> {
     let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.').len();
     let (number, unit) = text.split_at(digits);
     let unit = match unit.trim().to_ascii_lowercase().as_str() {

@@ -12,7 +12,7 @@ fn chart(series: Vec<Series>) -> Chart {
 }
 
 fn series(style: Style, points: Vec<(f64, f64)>) -> Series {
-    Series { name: "train".into(), style, points }
+    Series { name: "train".into(), style, points, band: vec![] }
 }
 
 /// Parses the drawing and returns the `d` attributes of the paths drawn after the two of the axes.
@@ -86,6 +86,42 @@ fn dots_share_the_colour_of_their_trend_and_others_do_not() {
             .colours();
     assert_eq!(colours[0], colours[1]);
     assert_ne!(colours[1], colours[2]);
+}
+
+#[test]
+fn no_two_of_a_dozen_lines_look_alike() {
+    let looks: std::collections::HashSet<_> =
+        chart((0..12).map(|_| series(Style::Line, vec![])).collect()).colours().into_iter().collect();
+    assert_eq!(looks.len(), 12);
+}
+
+#[test]
+fn bands_lie_around_their_line_and_inside_the_axes() {
+    let points = vec![(1.0, 10.0), (2.0, 6.0), (3.0, 5.0)];
+    let band = vec![(8.0, 30.0), (5.0, 7.0), (4.5, 5.5)];
+    let drawn = chart(vec![Series { band, ..series(Style::Line, points) }]);
+    let [area, line] = &paths(&drawn)[..] else { panic!("expected a band and a line") };
+    assert!(area.ends_with('Z') && area.matches(['M', 'L']).count() == 6 && !line.ends_with('Z'));
+    let frame = drawn.frame(drawn.legend().1).unwrap();
+    let (_, top) = frame.place((1.0, 30.0));
+    assert!(top >= frame.top && area.contains(&format!(" {top:.1}")), "{area}");
+    let mut lone = chart(vec![Series { band: vec![(1.0, 3.0)], ..series(Style::Line, vec![(1.0, 2.0)]) }]);
+    assert!(lone.to_svg().contains("class=\"band\""));
+    // Down to zero, on an axis that has none: left out, not drawn elsewhere.
+    (lone.log_y, lone.series[0].band[0].0) = (true, 0.0);
+    assert!(!lone.to_svg().contains("class=\"band\"") && !lone.to_svg().contains("NaN"));
+}
+
+#[test]
+fn values_to_the_last_bit_as_csv() {
+    let mut chart = chart(vec![
+        Series { name: "a, \"b\"".into(), ..series(Style::Line, vec![(0.1 + 0.2, 1.0 / 3.0)]) },
+        Series { band: vec![(1.0, 3.0)], ..series(Style::Line, vec![(1.0, 2.0)]) },
+    ]);
+    chart.x_label = "CPU time (s)".into();
+    let expected = "series,CPU time (s),objective,low,high\n\
+                    \"a, \"\"b\"\"\",0.30000000000000004,0.3333333333333333,,\ntrain,1,2,1,3\n";
+    assert_eq!(chart.to_csv(), expected);
 }
 
 #[test]

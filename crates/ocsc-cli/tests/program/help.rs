@@ -9,7 +9,19 @@ fn help_shows_examples_and_every_option() {
     for part in ["Start here", "ocsc demo", "learn", "code", "reconstruct", "evaluate", "show", "info"] {
         assert!(top.stdout.contains(part), "{}", top.stdout);
     }
-    for command in ["learn", "code", "reconstruct", "evaluate", "show", "info", "demo", "completions"] {
+    for command in [
+        "learn",
+        "code",
+        "reconstruct",
+        "evaluate",
+        "show",
+        "info",
+        "demo",
+        "compare",
+        "reproduce",
+        "report",
+        "completions",
+    ] {
         let help = bench.run(&format!("help {command}")).ok().stdout;
         assert!(help.contains("Example") && help.contains(&format!("ocsc {command}")), "{help}");
         assert_eq!(bench.run(&format!("{command} --help")).ok().stdout, help);

@@ -7,6 +7,7 @@ mod codes;
 mod demo;
 #[cfg(unix)]
 mod disk;
+mod experiments;
 mod formats;
 mod help;
 #[cfg(unix)]

@@ -1,0 +1,56 @@
+//! Experiments: several methods on the same data, with several seeds, and what the paper printed about them.
+//!
+//! [`settings`] reads an experiment's TOML file. Every run of it is a [`cell`]: a call of `ocsc learn` in a process of its
+//! own, so that its peak memory is its own and running out of it ends nobody else, with its log, model and pictures kept in a
+//! folder of runs. [`solvers`] and [`convergence`] look inside methods, and run here. [`section`] turns the runs of an
+//! experiment into a part of a report, each kind in its file: [`curves`], [`growth`], [`complexity`], [`solvers`] and
+//! [`convergence`]. The commands `reproduce`, `compare` and `report` are built from these.
+
+pub(crate) mod cell;
+mod complexity;
+mod convergence;
+mod curves;
+mod fit;
+mod growth;
+pub(crate) mod results;
+pub(crate) mod run;
+pub(crate) mod runs;
+pub(crate) mod settings;
+mod solvers;
+
+use crate::args::Args;
+use crate::report::Section;
+use anyhow::Result;
+use clap::CommandFactory;
+use runs::Runs;
+use settings::Kind;
+
+/// The methods of this build, by name: whatever `ocsc learn --method` takes.
+pub(crate) fn methods() -> Vec<String> {
+    let program = Args::command();
+    let learn = program.find_subcommand("learn").into_iter().flat_map(clap::Command::get_arguments);
+    let values = learn.filter(|argument| argument.get_id() == "method").flat_map(clap::Arg::get_possible_values);
+    values.map(|value| value.get_name().to_owned()).collect()
+}
+
+/// What is said of a method without runs.
+pub(crate) fn absent(method: &str) -> &'static str {
+    if methods().iter().any(|known| known == method) { "not run" } else { "not built" }
+}
+
+/// The runs of one experiment as a part of a report.
+pub(crate) fn section(runs: &Runs) -> Result<Section> {
+    let mut section = match runs.settings.kind {
+        Kind::Curves => curves::section(runs)?,
+        Kind::Growth => growth::section(runs),
+        Kind::Complexity => complexity::section(runs),
+        Kind::Solvers => solvers::section(runs),
+        Kind::Convergence => convergence::section(runs),
+    };
+    section.id = runs.name.clone();
+    section.title = runs.settings.title.clone();
+    let mut notes = runs.settings.notes();
+    notes.append(&mut section.notes);
+    section.notes = notes;
+    Ok(section)
+}

@@ -1,0 +1,189 @@
+//! One run of an experiment, and its files: `NAME.jsonl` (the log), `NAME.safetensors` (the model), pictures, and `NAME.json`,
+//! which says what was run and how it ended. The last is written when the run is over: a cell that has it is kept.
+
+use crate::args::{Args, Command, Learn};
+use crate::console::{Console, interrupted};
+use crate::memory;
+use crate::model::Prepared;
+use crate::open;
+use crate::record::{Record, read_records};
+use crate::report::Triplet;
+use crate::triplet::triplets;
+use anyhow::{Context, Result, bail};
+use clap::Parser;
+use ocsc::checkpoint::{self, replace_file};
+use ocsc::{Sample, Samples};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+/// What is run, and how it ended.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Cell {
+    pub(crate) method: String,
+    pub(crate) seed: u64,
+    /// What was varied besides, and its value: `images`, 20.
+    pub(crate) at: Option<(String, usize)>,
+    /// The words of `ocsc learn` but for its outputs. A cell whose words have changed is run again.
+    pub(crate) words: Vec<String>,
+    pub(crate) outcome: Outcome,
+    /// Samples that are shown, (name, caption).
+    pub(crate) shown: Vec<(String, String)>,
+    /// Values against something else than a run's log has, by name.
+    pub(crate) series: BTreeMap<String, Vec<(f64, f64)>>,
+}
+
+/// How a cell ended. One that failed for another reason leaves no trace, and is tried again.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Outcome {
+    #[default]
+    Done,
+    /// It would need so many bytes, where that was known before it began.
+    OutOfMemory { need: Option<usize> },
+}
+
+impl Cell {
+    /// What its files are called by.
+    fn stem(&self) -> String {
+        let at = self.at.as_ref().map_or(String::new(), |(axis, value)| format!("-{axis}{value}"));
+        format!("{}{at}-seed{}", self.method, self.seed)
+    }
+
+    pub(crate) fn file(&self, folder: &Path, ending: &str) -> PathBuf {
+        folder.join(format!("{}{ending}", self.stem()))
+    }
+
+    /// What messages call it.
+    pub(crate) fn title(&self) -> String {
+        let at = self.at.as_ref().map_or(String::new(), |(axis, value)| format!(", {value} {axis}"));
+        format!("{}{at}, seed {}", self.method, self.seed)
+    }
+
+    /// The finished cell, if it was run with these words.
+    pub(crate) fn kept(&self, folder: &Path) -> Option<Cell> {
+        let kept = read(&self.file(folder, ".json")).ok()?;
+        (kept.words == self.words).then_some(kept)
+    }
+
+    /// Marks it as finished.
+    pub(crate) fn save(&self, folder: &Path) -> Result<()> {
+        let path = self.file(folder, ".json");
+        let text = serde_json::to_string_pretty(self)? + "\n";
+        replace_file(&path, |file| std::fs::write(file, text))
+            .with_context(|| format!("cannot write {}", path.display()))
+    }
+
+    /// The records of its log; none if it has none.
+    pub(crate) fn records(&self, folder: &Path) -> Result<Vec<Record>> {
+        let log = self.file(folder, ".jsonl");
+        if log.exists() { read_records(&log) } else { Ok(Vec::new()) }
+    }
+
+    /// Runs `ocsc learn` in a process of its own. `pictures` test samples are drawn afterwards.
+    pub(crate) fn learn(
+        mut self,
+        folder: &Path,
+        threads: Option<usize>,
+        pictures: usize,
+        console: &Console,
+    ) -> Result<Cell> {
+        let [log, model] = [".jsonl", ".safetensors"].map(|ending| self.file(folder, ending));
+        let program = std::env::current_exe().context("cannot find this program")?;
+        let mut command = std::process::Command::new(program);
+        command.arg("learn").args(&self.words).arg("--out").arg(&model).arg("--log").arg(&log);
+        command.args(threads.iter().flat_map(|n| ["--threads".to_owned(), n.to_string()]));
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn().context("cannot start `ocsc learn`")?;
+        let mut last = String::new();
+        for line in child.stderr.take().into_iter().flat_map(|pipe| BufReader::new(pipe).lines()).map_while(Result::ok)
+        {
+            console.say(format!("  {line}"));
+            last = line;
+        }
+        let status = child.wait().context("cannot wait for `ocsc learn`")?;
+        self.outcome = if status.success() {
+            Outcome::Done
+        } else if let Some(need) = memory::refused(&last) {
+            Outcome::OutOfMemory { need: Some(need) }
+        } else if status.code().is_none() && !interrupted() {
+            // Ended by a signal that was not ours: out of memory, as a rule.
+            Outcome::OutOfMemory { need: None }
+        } else {
+            bail!("{}: {last}", self.title());
+        };
+        if self.outcome == Outcome::Done && pictures > 0 {
+            self.draw(folder, pictures)?;
+        }
+        self.save(folder)?;
+        Ok(self)
+    }
+
+    /// The call as `ocsc learn` reads it.
+    pub(crate) fn parsed(&self, model: &Path) -> Result<Box<Learn>> {
+        let words = ["ocsc", "learn"].into_iter().map(str::to_owned).chain(self.words.clone());
+        let out = ["--out".to_owned(), model.display().to_string()];
+        match Args::try_parse_from(words.chain(out)).map(|args| args.command) {
+            Ok(Command::Learn(learn)) => Ok(learn),
+            Ok(_) => bail!("expected options of `ocsc learn`"),
+            Err(error) => bail!("{}: {}", self.title(), error.to_string().trim_end()),
+        }
+    }
+
+    /// Draws the first test samples, their reconstructions and differences.
+    fn draw(&mut self, folder: &Path, pictures: usize) -> Result<()> {
+        let model = self.file(folder, ".safetensors");
+        let (_, test) = open::for_learning(&*self.parsed(&model)?, &Console::new(true))?;
+        let Some(test) = test else { return Ok(()) };
+        let saved = checkpoint::load::<f32>(&model)?;
+        let prepared = Prepared { source: &test, preprocess: &saved.config.preprocess };
+        let sample = |i: usize| Ok((file_name(&test.name(i)), Samples::<f32>::get(&prepared, i)?));
+        let samples: Vec<(String, Sample<f32>)> = (0..test.len().min(pictures)).map(sample).collect::<Result<_>>()?;
+        let peak = self.records(folder)?.iter().rev().find_map(|record| record.psnr_peak).unwrap_or(1.0);
+        for (i, triplet) in triplets(&saved.config, &saved.dictionary, &samples, peak)?.into_iter().enumerate() {
+            for (name, png) in views(&triplet) {
+                let path = self.file(folder, &format!("-{i}-{name}.png"));
+                std::fs::write(&path, png).with_context(|| format!("cannot write {}", path.display()))?;
+            }
+            self.shown.push((triplet.name, triplet.caption));
+        }
+        Ok(())
+    }
+
+    /// The samples it shows.
+    pub(crate) fn triplets(&self, folder: &Path) -> Result<Vec<Triplet>> {
+        let read = |i: usize, name: &str| {
+            let path = self.file(folder, &format!("-{i}-{name}.png"));
+            std::fs::read(&path).with_context(|| format!("cannot read {}", path.display()))
+        };
+        let triplet = |(i, (name, caption)): (usize, &(String, String))| {
+            Ok(Triplet {
+                name: format!("{}: {name}", self.method),
+                caption: caption.clone(),
+                original_png: read(i, "original")?,
+                reconstruction_png: read(i, "reconstruction")?,
+                difference_png: read(i, "difference")?,
+            })
+        };
+        self.shown.iter().enumerate().map(triplet).collect()
+    }
+}
+
+/// The cell of a `NAME.json`.
+pub(crate) fn read(path: &Path) -> Result<Cell> {
+    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    serde_json::from_str(&text).with_context(|| format!("{}: expected the record of a run", path.display()))
+}
+
+fn views(triplet: &Triplet) -> [(&'static str, &[u8]); 3] {
+    let Triplet { original_png, reconstruction_png, difference_png, .. } = triplet;
+    [("original", original_png), ("reconstruction", reconstruction_png), ("difference", difference_png)]
+}
+
+/// The last part of a path.
+fn file_name(name: &str) -> String {
+    Path::new(name).file_name().map_or(name.to_owned(), |file| file.to_string_lossy().into_owned())
+}

@@ -1,0 +1,144 @@
+//! The paper's theorem made visible: D_t tends to a stationary point of the averaged objective
+//!
+//! ```text
+//! f(D) = 1/N sum_i  min over z of 1/2 || x_i - D z ||^2 + beta ||z||_1
+//! ```
+//!
+//! At growing steps t all N samples are coded anew with D_t, nearly exactly; their codes give the gradient of f at D_t, since
+//! that of the minimum over z is the one at the minimiser. One sweep of block descent on their statistics then measures how
+//! far a projected gradient step would move D_t, relative to its norm: zero at stationary points only. The run's own log has
+//! the same measure for the surrogate, whose codes are out of date (field `stationarity`).
+
+use super::cell::Cell;
+use super::fit::exponent;
+use super::{absent, runs::Runs};
+use crate::chart::{Chart, Series, Style};
+use crate::console::{Console, interrupted};
+use crate::learn;
+use crate::model::{Prepared, preprocessing};
+use crate::open;
+use crate::report::{Entry, Section, Table};
+use crate::watch::{Log, Watch};
+use anyhow::{Result, ensure};
+use ocsc::config::BlockDescentConfig;
+use ocsc::learner::{Step, coder};
+use ocsc::observe::{Moment, Observer};
+use ocsc::train::{Ended, Outcome, Progress, Schedule, code_each, train, visiting_order};
+use ocsc::update::{BlockDescent, Update};
+use ocsc::{Config, Dictionary, Error, Samples};
+use std::ops::ControlFlow;
+use std::path::Path;
+
+/// Samples are coded to this gap for the gradient.
+const NEARLY_EXACT: f64 = 1e-4;
+/// From one look to the next the number of steps grows by this factor.
+const GROWTH: f64 = 1.5;
+
+pub(super) fn run(mut cell: Cell, folder: &Path, console: &Console) -> Result<Cell> {
+    let args = cell.parsed(&cell.file(folder, ".safetensors"))?;
+    let (source, _) = open::for_learning(&args, console)?;
+    let mut config =
+        args.model.config(source.rank(), preprocessing(&args.model.preprocess, &source)?, source.is_arrays())?;
+    config.passes = args.passes.unwrap_or(config.passes);
+    let preprocess = config.preprocess.clone();
+    let samples = Prepared { source: &source, preprocess: &preprocess };
+    let order = visiting_order(source.len(), config.seed, 0);
+    let mut learner = learn::started::<f32>(&args, config.clone(), &samples, &order, |i| source.reading(i), console)?;
+    let log = Log::open(&cell.file(folder, ".jsonl"), None)?;
+    let bar = console.progress("learning", config.passes.saturating_mul(source.len()), 0);
+    let watch = Watch::new(bar, Some(log), None);
+    let mut look = Look { watch, samples: &samples, next: 1.0, points: Vec::new() };
+    let outcome = train(&mut learner, &samples, None, &Schedule::default(), Progress::default(), &mut look)?;
+    ensure!(outcome.ended != Ended::Stopped && !interrupted(), "{}: interrupted", cell.title());
+    cell.series.insert("averaged".to_owned(), look.points);
+    cell.save(folder)?;
+    Ok(cell)
+}
+
+/// Measures the averaged objective's stationarity now and then, besides what [`Watch`] does.
+struct Look<'a> {
+    watch: Watch,
+    samples: &'a dyn Samples<f32>,
+    next: f64,
+    /// (step, stationarity).
+    points: Vec<(f64, f64)>,
+}
+
+impl Observer<f32> for Look<'_> {
+    fn step(&mut self, run: &Moment<'_, f32>, step: &Step<f32>) -> ocsc::Result<ControlFlow<()>> {
+        let t = run.progress.step as f64;
+        if t >= self.next {
+            self.next = (t * GROWTH).max(t + 1.0);
+            let measured = stationarity(run.learner.config(), run.learner.dictionary(), self.samples)?;
+            self.points.extend(measured.map(|value| (t, value)));
+        }
+        self.watch.step(run, step)
+    }
+
+    fn pass(&mut self, run: &Moment<'_, f32>) -> ocsc::Result<ControlFlow<()>> {
+        Observer::<f32>::pass(&mut self.watch, run)
+    }
+
+    fn skipped(&mut self, error: &Error) -> ocsc::Result<()> {
+        Observer::<f32>::skipped(&mut self.watch, error)
+    }
+
+    fn end(&mut self, run: &Moment<'_, f32>, outcome: &Outcome) -> ocsc::Result<()> {
+        self.watch.end(run, outcome)
+    }
+}
+
+/// The norm of D - project(D - gradient / L) for the averaged objective, relative to D's.
+fn stationarity(
+    config: &Config,
+    dictionary: &Dictionary<f32>,
+    samples: &dyn Samples<f32>,
+) -> ocsc::Result<Option<f64>> {
+    let average = BlockDescentConfig { forgetting: 1.0, sweeps: 1, reseed: false, tol: 0.0 };
+    let mut descent = BlockDescent::new(average, config.boundary, config.seed);
+    let mut coder = coder(config, dictionary, NEARLY_EXACT)?;
+    code_each(coder.as_mut(), dictionary, samples, |_, item| -> ocsc::Result<()> {
+        let item = item?;
+        descent.absorb(item.sample, &item.coded.code, dictionary)
+    })?;
+    Ok(descent.update(&mut dictionary.clone()).stationarity)
+}
+
+pub(super) fn section(runs: &Runs) -> Section {
+    let mut series = Vec::new();
+    let mut table = Table {
+        title: "How fast it falls".to_owned(),
+        note: "The projected gradient step of the averaged objective, relative to the dictionary's norm, at the first and last \
+               measured step, and the slope of a straight line through all points on logarithmic axes."
+            .to_owned(),
+        ..Table::default()
+    };
+    table.head = ["method", "first", "last", "steps", "slope"].map(str::to_owned).to_vec();
+    for method in runs.methods() {
+        let run = runs.done(method).next();
+        let points = run.and_then(|run| run.cell.series.get("averaged").cloned()).unwrap_or_default();
+        let text = |value: Option<String>| Entry::plain(value.unwrap_or_else(|| absent(method).to_owned()));
+        table.rows.push(vec![
+            Entry::plain(method),
+            text(points.first().map(|p| format!("{:.4}", p.1))),
+            text(points.last().map(|p| format!("{:.4}", p.1))),
+            text(points.last().map(|p| format!("{:.0}", p.0))),
+            text(exponent(&points).map(|e| format!("{e:.2}"))),
+        ]);
+        let logged = run.into_iter().flat_map(|run| &run.records);
+        let logged: Vec<(f64, f64)> = logged.filter_map(|r| Some((r.step as f64, r.stationarity?))).collect();
+        let line = |name: String, style, points| Series { name, style, points, band: vec![] };
+        series.push(line(format!("{method}: surrogate, as logged"), Style::Dots, logged));
+        series.push(line(format!("{method}: averaged objective"), Style::Line, points));
+    }
+    series.retain(|s| !s.points.is_empty());
+    let chart = Chart {
+        title: "Projected gradient".to_owned(),
+        x_label: "step t".to_owned(),
+        y_label: "projected gradient step / ||D||".to_owned(),
+        log_x: true,
+        log_y: true,
+        series,
+    };
+    Section { charts: vec![chart], tables: vec![table], ..Section::default() }
+}

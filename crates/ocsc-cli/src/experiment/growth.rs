@@ -1,0 +1,102 @@
+//! More and more training images: PSNR, time and memory against their number, and where memory ends.
+
+use super::absent;
+use super::cell::Outcome;
+use super::curves::shown;
+use super::run::limits;
+use super::runs::{Run, Runs};
+use crate::chart::{Chart, Series, Style};
+use crate::console::bytes;
+use crate::record::spans;
+use crate::report::{Entry, Section, Table};
+use crate::student::Summary;
+use std::collections::BTreeMap;
+
+/// A figure of a run.
+type Value = fn(&Run) -> Option<f64>;
+
+pub(super) fn section(runs: &Runs) -> Section {
+    let figures: [(&str, &str, Value); 3] = [
+        ("Test PSNR", "PSNR (dB)", |run| run.last(|r| r.test_psnr)),
+        ("Processor time", "processor time (s)", Run::cpu_seconds),
+        ("Peak memory", "peak memory (MB)", |run| run.peak_memory().map(|bytes| bytes / 1e6)),
+    ];
+    let charts = figures.into_iter().map(|(title, y_label, value)| chart(runs, title, y_label, value));
+    let charts = charts.filter(|chart| !chart.series.is_empty()).collect();
+    let note = format!(
+        "A method runs out of memory where it would need more than it may take: {}. What is needed is counted before a run \
+         starts.",
+        limits(&runs.settings)
+    );
+    Section { notes: vec![note], charts, tables: vec![table(runs)], ..Section::default() }
+}
+
+fn chart(runs: &Runs, title: &str, y_label: &str, value: Value) -> Chart {
+    let series: Vec<Series> = runs.methods().iter().map(|method| against_images(runs, method, value)).collect();
+    let series: Vec<Series> = series.into_iter().filter(|s| !s.points.is_empty()).collect();
+    let points = || series.iter().flat_map(|s| &s.points);
+    let log_x = spans(points().map(|p| p.0), 10.0);
+    let log_y = title != "Test PSNR" && spans(points().map(|p| p.1), 10.0);
+    let x_label = "training images".to_owned();
+    Chart { title: title.to_owned(), x_label, y_label: y_label.to_owned(), log_x, log_y, series }
+}
+
+/// The mean over the seeds at each number of images.
+fn against_images(runs: &Runs, method: &str, value: Value) -> Series {
+    let mut at: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
+    for run in runs.done(method) {
+        if let (Some((_, images)), Some(value)) = (&run.cell.at, value(run)) {
+            at.entry(*images).or_default().push(value);
+        }
+    }
+    let mut series = Series { name: method.to_owned(), style: Style::LineMarkers, points: vec![], band: vec![] };
+    let several = at.values().all(|values| values.len() > 1);
+    for (images, values) in at {
+        let Some(Summary { mean, deviation, .. }) = Summary::of(&values) else { continue };
+        series.points.push((images as f64, mean));
+        if several {
+            series.band.push((mean - deviation, mean + deviation));
+        }
+    }
+    series
+}
+
+/// The most images each method took, what they gave, and where its memory ended.
+fn table(runs: &Runs) -> Table {
+    let printed = runs.settings.printed("images");
+    let mut table = Table { title: "The most images".to_owned(), ..Table::default() };
+    let head = ["method", "most images here", "PSNR (dB)", "processor time (s)", "peak memory", "out of memory at"];
+    table.head = head.map(str::to_owned).to_vec();
+    table.head.extend(printed.map(|printed| format!("most images, the paper ({})", printed.place)));
+    for method in runs.methods() {
+        let images = |run: &Run| run.cell.at.as_ref().map_or(0, |(_, images)| *images);
+        let most = runs.done(method).map(images).max();
+        let largest: Vec<&Run> = runs.done(method).filter(|run| Some(images(run)) == most).collect();
+        let mean = |value: Value| Summary::of(&largest.iter().filter_map(|run| value(run)).collect::<Vec<_>>());
+        let text = |summary: Option<Summary>| summary.map_or("-".to_owned(), |s| shown(s, 2));
+        let mut row = vec![
+            Entry::plain(method),
+            Entry::plain(most.map_or_else(|| absent(method).to_owned(), |n| n.to_string())),
+            Entry::plain(text(mean(|run| run.last(|r| r.test_psnr)))),
+            Entry::plain(text(mean(Run::cpu_seconds))),
+            Entry::plain(mean(Run::peak_memory).map_or("-".to_owned(), |s| bytes(s.mean as usize))),
+            Entry::plain(out_of_memory(runs, method)),
+        ];
+        row.extend(printed.map(|p| Entry::plain(p.values.get(method).cloned().unwrap_or("-".to_owned()))));
+        table.rows.push(row);
+    }
+    table
+}
+
+/// The fewest images that were too many, and what they would take.
+fn out_of_memory(runs: &Runs, method: &str) -> String {
+    let full = runs.runs.iter().filter(|run| run.cell.method == method).find_map(|run| match run.cell.outcome {
+        Outcome::OutOfMemory { need } => Some((run.cell.at.as_ref().map_or(0, |(_, n)| *n), need)),
+        Outcome::Done => None,
+    });
+    match full {
+        Some((images, Some(need))) => format!("{images} (needs {})", bytes(need)),
+        Some((images, None)) => format!("{images} (ended by the system)"),
+        None => "-".to_owned(),
+    }
+}

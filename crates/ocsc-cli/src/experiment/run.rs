@@ -1,0 +1,216 @@
+//! Running an experiment: its cells one after the other, without those that are finished already.
+
+use super::cell::{Cell, Outcome};
+use super::settings::{Kind, Settings};
+use super::{convergence, methods, solvers};
+use crate::args::memory_size;
+use crate::code::make_folder;
+use crate::console::{Console, bytes, interrupted};
+use crate::memory;
+use crate::open;
+use anyhow::{Context, Result, bail, ensure};
+use ocsc::checkpoint::replace_file;
+use std::path::{Path, PathBuf};
+
+/// Where an experiment is run.
+pub(crate) struct Place<'a> {
+    /// Its folder of runs.
+    pub(crate) folder: PathBuf,
+    /// The folder that its data are relative to.
+    pub(crate) data: &'a Path,
+    pub(crate) threads: Option<usize>,
+    pub(crate) console: &'a Console,
+}
+
+/// Runs what is not yet there; an error says what failed or that it was interrupted, and what is done is kept.
+pub(crate) fn run(settings: &Settings, place: &Place<'_>) -> Result<()> {
+    make_folder(&place.folder)?;
+    let path = place.folder.join("experiment.toml");
+    let text = toml::to_string(settings).context("cannot write the settings as TOML")?;
+    replace_file(&path, |file| std::fs::write(file, text))
+        .with_context(|| format!("cannot write {}", path.display()))?;
+    let known = methods();
+    let cells = cells(settings, place)?;
+    let (mut failed, total) = (Vec::new(), cells.len());
+    let mut full: Option<Cell> = None;
+    for (i, cell) in cells.into_iter().enumerate() {
+        ensure!(!interrupted(), "interrupted: the same command goes on from here");
+        let (number, title) = (i + 1, cell.title());
+        let built = settings.kind == Kind::Solvers || known.contains(&cell.method);
+        if !built || full.as_ref().is_some_and(|full| cell.is_beyond(full)) {
+            continue;
+        }
+        let ran = match cell.kept(&place.folder) {
+            Some(kept) => Ok(kept),
+            None => {
+                place.console.say(format!("{number} of {total}: {title}"));
+                ran(cell, settings, place)
+            }
+        };
+        match ran {
+            Ok(cell) if cell.outcome != Outcome::Done => {
+                place.console.say(format!("  {title}: out of memory"));
+                full = Some(cell);
+            }
+            Ok(_) => {}
+            Err(error) if interrupted() => return Err(error.context("interrupted: the same command goes on from here")),
+            Err(error) => {
+                place.console.say(format!("  failed: {error:#}"));
+                failed.push(format!("{error:#}"));
+            }
+        }
+    }
+    match &failed[..] {
+        [] => Ok(()),
+        [first, ..] => bail!("{} of {total} runs failed, the others are kept; the first: {first}", failed.len()),
+    }
+}
+
+fn ran(cell: Cell, settings: &Settings, place: &Place<'_>) -> Result<Cell> {
+    match settings.kind {
+        Kind::Curves | Kind::Growth | Kind::Complexity => {
+            let pictures = if cell.seed == settings.first_seed && cell.at.is_none() { settings.pictures } else { 0 };
+            cell.learn(&place.folder, place.threads, pictures, place.console)
+        }
+        Kind::Solvers => solvers::run(cell, settings, &place.folder),
+        Kind::Convergence => convergence::run(cell, &place.folder, place.console),
+    }
+}
+
+impl Cell {
+    /// Whether it needs even more memory than one of the same kind that had too little.
+    fn is_beyond(&self, full: &Cell) -> bool {
+        let larger = match (&self.at, &full.at) {
+            (Some((axis, value)), Some((same, too_many))) => axis == same && value >= too_many,
+            _ => false,
+        };
+        larger && self.method == full.method && full.outcome != Outcome::Done
+    }
+}
+
+/// All runs of an experiment, seed by seed, so that one that is cut short has all methods.
+fn cells(settings: &Settings, place: &Place<'_>) -> Result<Vec<Cell>> {
+    let mut cells = Vec::new();
+    let variants = variants(settings, place)?;
+    for seed in settings.all_seeds() {
+        for method in &settings.methods {
+            for (at, further) in variants.clone() {
+                cells.push(Cell {
+                    method: method.clone(),
+                    seed,
+                    at,
+                    words: words(settings, place.data, method, seed, &further),
+                    ..Cell::default()
+                });
+            }
+        }
+    }
+    Ok(cells)
+}
+
+/// What is varied, and the options that do it.
+type Variant = (Option<(String, usize)>, Vec<String>);
+
+/// What is varied within a method and a seed.
+fn variants(settings: &Settings, place: &Place<'_>) -> Result<Vec<Variant>> {
+    let axis = |name: &str| settings.sweep.get(name).map(Vec::as_slice).unwrap_or_default();
+    let option = |name: &str, value: usize| [format!("--{name}"), value.to_string()];
+    match settings.kind {
+        Kind::Growth => {
+            let limit =
+                allowed(settings)?.map_or(Vec::new(), |limit| vec!["--memory-limit".to_owned(), limit.to_string()]);
+            let size = |&n: &usize| {
+                let words = option("subset", n).into_iter().chain(limit.clone());
+                (Some(("images".to_owned(), n)), words.collect())
+            };
+            let there = images(settings, place)?;
+            Ok(settings.sizes.iter().filter(|n| **n <= there).map(size).collect())
+        }
+        Kind::Complexity => {
+            let axes = [("images", "limit"), ("filters", "filters"), ("side", "crop")];
+            let middle = |name: &str| axis(name).get(axis(name).len() / 2).copied();
+            let mut variants = Vec::new();
+            for (varied, _) in axes {
+                for &value in axis(varied) {
+                    let words = axes.iter().flat_map(|(name, option)| {
+                        let value = if *name == varied { Some(value) } else { middle(name) };
+                        value.map(|value| [format!("--{option}"), value.to_string()])
+                    });
+                    variants.push((Some((varied.to_owned(), value)), words.flatten().collect()));
+                }
+            }
+            Ok(variants)
+        }
+        Kind::Curves | Kind::Solvers | Kind::Convergence => Ok(vec![(None, Vec::new())]),
+    }
+}
+
+/// How many images there are to learn from.
+fn images(settings: &Settings, place: &Place<'_>) -> Result<usize> {
+    let method = methods().first().cloned().unwrap_or_default();
+    let words = words(settings, place.data, &method, settings.first_seed, &[]);
+    let cell = Cell { method, words, ..Cell::default() };
+    let (source, _) = open::for_learning(&*cell.parsed(&place.folder)?, &Console::new(true))?;
+    Ok(source.len())
+}
+
+/// The memory that runs may take: the paper's, or what this machine has, whichever is less.
+fn allowed(settings: &Settings) -> Result<Option<usize>> {
+    let Some(limit) = &settings.memory_limit else { return Ok(None) };
+    let limit = memory_size(limit).context("memory_limit")?;
+    Ok(Some(memory::available().map_or(limit, |free| limit.min(rounded(free)))))
+}
+
+/// Down to two digits, so that a cell is not run again because a little more or less is free.
+fn rounded(free: usize) -> usize {
+    let unit = 10usize.pow(free.max(10).ilog10() - 1);
+    free / unit * unit
+}
+
+fn words(settings: &Settings, data: &Path, method: &str, seed: u64, further: &[String]) -> Vec<String> {
+    let split = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    let mut words = settings.data.first().map_or(Vec::new(), |place| place.words(data));
+    words.extend(split(&settings.learn));
+    words.extend(settings.per_method.get(method).map_or(Vec::new(), |text| split(text)));
+    words.extend_from_slice(further);
+    words.extend(["--method".to_owned(), method.to_owned(), "--seed".to_owned(), seed.to_string()]);
+    last_of_each(&words)
+}
+
+/// Without options that are given again further on; `--test` may name several sets.
+fn last_of_each(words: &[String]) -> Vec<String> {
+    let is_option = |word: &String| word.starts_with("--");
+    let groups: Vec<&[String]> = words.chunk_by(|_, next| !is_option(next)).collect();
+    let again = |i: usize| {
+        let [name, ..] = groups[i] else { return false };
+        is_option(name) && name != "--test" && groups[i + 1..].iter().any(|later| later.first() == Some(name))
+    };
+    (0..groups.len()).filter(|i| !again(*i)).flat_map(|i| groups[i].to_vec()).collect()
+}
+
+/// The paper's limit and this machine's, for the report.
+pub(crate) fn limits(settings: &Settings) -> String {
+    let here = memory::available().map_or("an unknown amount".to_owned(), bytes);
+    let paper = settings.memory_limit.clone().unwrap_or_else(|| "no limit".to_owned());
+    format!("the paper's machine had {paper}, that which wrote this page has {here} free")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn later_options_win() {
+        let split = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        let words = split("a.npy b.npy --test c --test d --resize 500 --strict --crop 9 --resize 64 --strict");
+        assert_eq!(last_of_each(&words), split("a.npy b.npy --test c --test d --crop 9 --resize 64 --strict"));
+        assert_eq!(last_of_each(&[]), [""; 0]);
+    }
+
+    #[test]
+    fn free_memory_is_rounded_down() {
+        assert_eq!(rounded(21_987_654_321), 21_000_000_000);
+        assert_eq!(rounded(99), 99);
+        assert_eq!(rounded(3), 3);
+    }
+}

@@ -1,0 +1,140 @@
+//! The runs of an experiment, read back from disk: what reports are made of.
+
+use super::cell::{Cell, Outcome, read};
+use super::settings::{Settings, names};
+use crate::record::{Record, read_records};
+use anyhow::{Context, Result, ensure};
+use std::path::{Path, PathBuf};
+
+/// The finished runs of one experiment.
+pub(crate) struct Runs {
+    /// What files of the report are called by.
+    pub(crate) name: String,
+    pub(crate) settings: Settings,
+    pub(crate) runs: Vec<Run>,
+}
+
+/// One of them.
+pub(crate) struct Run {
+    pub(crate) cell: Cell,
+    pub(crate) records: Vec<Record>,
+    /// The folder with its files.
+    pub(crate) folder: PathBuf,
+}
+
+impl Runs {
+    /// What the paths hold: folders of `reproduce` and `compare`, and logs of `learn`, which together make one experiment.
+    pub(crate) fn open(paths: &[PathBuf]) -> Result<Vec<Runs>> {
+        let (mut all, mut logs) = (Vec::new(), Vec::new());
+        for path in paths {
+            if !path.is_dir() {
+                logs.push(path.clone());
+                continue;
+            }
+            let folders = experiments(path)?;
+            if folders.is_empty() {
+                logs.extend(sorted(path)?.into_iter().filter(|file| has_ending(file, "jsonl")));
+            }
+            for folder in folders {
+                all.push(Runs::of_folder(&folder)?);
+            }
+        }
+        if !logs.is_empty() {
+            all.push(Runs::of_logs(&logs)?);
+        }
+        ensure!(!all.is_empty(), "no runs found; expected logs (RUN.jsonl), or folders of `reproduce` or `compare`");
+        Ok(all)
+    }
+
+    /// A folder with `experiment.toml`.
+    pub(crate) fn of_folder(folder: &Path) -> Result<Runs> {
+        let settings = Settings::load("", Some(&folder.join("experiment.toml")))?;
+        let mut runs = Vec::new();
+        for file in sorted(folder)?.into_iter().filter(|file| has_ending(file, "json")) {
+            let cell = read(&file)?;
+            runs.push(Run { records: cell.records(folder)?, cell, folder: folder.to_owned() });
+        }
+        // As the settings name them, and numbers by value.
+        let place = |run: &Run| settings.methods.iter().position(|method| *method == run.cell.method);
+        runs.sort_by_key(|run| (place(run), run.cell.method.clone(), run.cell.at.clone(), run.cell.seed));
+        Ok(Runs { name: name_of(folder), settings, runs })
+    }
+
+    /// Logs of `ocsc learn`; `NAME-seed3.jsonl` is a run of NAME with seed 3.
+    fn of_logs(logs: &[PathBuf]) -> Result<Runs> {
+        let mut runs = Vec::new();
+        for log in logs {
+            let stem = name_of(log);
+            let (method, seed) = match stem.rsplit_once("-seed") {
+                Some((method, seed)) if seed.parse::<u64>().is_ok() => (method.to_owned(), seed.parse().unwrap_or(0)),
+                _ => (stem.clone(), 0),
+            };
+            let cell = Cell { method, seed, ..Cell::default() };
+            let folder = log.parent().unwrap_or(Path::new("")).to_owned();
+            runs.push(Run { cell, records: read_records(log)?, folder });
+        }
+        let mut methods: Vec<String> = runs.iter().map(|run| run.cell.method.clone()).collect();
+        methods.dedup();
+        let title = if logs.len() == 1 { "One run".to_owned() } else { format!("{} runs", logs.len()) };
+        let settings = Settings { title, methods, seeds: 1, ..Settings::default() };
+        Ok(Runs { name: "runs".to_owned(), settings, runs })
+    }
+
+    /// The methods, as the settings name them.
+    pub(crate) fn methods(&self) -> &[String] {
+        &self.settings.methods
+    }
+
+    /// The runs of a method that came to their end.
+    pub(crate) fn done<'a>(&'a self, method: &'a str) -> impl Iterator<Item = &'a Run> + Clone + 'a {
+        self.runs.iter().filter(move |run| run.cell.method == method && run.cell.outcome == Outcome::Done)
+    }
+}
+
+impl Run {
+    /// The last value that the log has.
+    pub(crate) fn last(&self, value: impl Fn(&Record) -> Option<f64>) -> Option<f64> {
+        self.records.iter().rev().find_map(value)
+    }
+
+    /// Processor time of learning.
+    pub(crate) fn cpu_seconds(&self) -> Option<f64> {
+        self.records.last().map(|record| record.cpu_seconds)
+    }
+
+    /// The most memory that the process held.
+    pub(crate) fn peak_memory(&self) -> Option<f64> {
+        self.last(|record| record.peak_rss_bytes.map(|bytes| bytes as f64))
+    }
+}
+
+/// The folder itself, or those in it or in its `runs`, that hold an experiment.
+fn experiments(folder: &Path) -> Result<Vec<PathBuf>> {
+    let is_one = |folder: &PathBuf| folder.join("experiment.toml").is_file();
+    if is_one(&folder.to_owned()) {
+        return Ok(vec![folder.to_owned()]);
+    }
+    let inner = folder.join("runs");
+    let all = sorted(if inner.is_dir() { &inner } else { folder })?;
+    let mut found: Vec<PathBuf> = all.into_iter().filter(is_one).collect();
+    // In the paper's order; others before them.
+    let place =
+        |folder: &PathBuf| names().iter().position(|known| *known == name_of(folder).trim_end_matches("-small"));
+    found.sort_by_key(place);
+    Ok(found)
+}
+
+fn sorted(folder: &Path) -> Result<Vec<PathBuf>> {
+    let entries = std::fs::read_dir(folder).with_context(|| format!("cannot read the folder {}", folder.display()))?;
+    let mut paths: Vec<PathBuf> = entries.filter_map(|entry| entry.ok().map(|entry| entry.path())).collect();
+    paths.sort();
+    Ok(paths)
+}
+
+fn has_ending(path: &Path, ending: &str) -> bool {
+    path.extension().is_some_and(|found| found == ending)
+}
+
+fn name_of(path: &Path) -> String {
+    path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
+}

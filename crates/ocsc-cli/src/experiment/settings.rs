@@ -1,0 +1,270 @@
+//! What an experiment is: its data, methods, seeds and options, and the numbers that the paper printed; one TOML file each.
+
+use anyhow::{Context, Result, bail, ensure};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// The paper's experiments, in its order: (name, settings).
+const EMBEDDED: [(&str, &str); 10] = [
+    ("fruit", include_str!("../../../../experiments/fruit.toml")),
+    ("city", include_str!("../../../../experiments/city.toml")),
+    ("house", include_str!("../../../../experiments/house.toml")),
+    ("flower", include_str!("../../../../experiments/flower.toml")),
+    ("dog", include_str!("../../../../experiments/dog.toml")),
+    ("cifar10", include_str!("../../../../experiments/cifar10.toml")),
+    ("online", include_str!("../../../../experiments/online.toml")),
+    ("synthetic", include_str!("../../../../experiments/synthetic.toml")),
+    ("complexity", include_str!("../../../../experiments/complexity.toml")),
+    ("convergence", include_str!("../../../../experiments/convergence.toml")),
+];
+
+/// What is varied, and so what is shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Kind {
+    /// Methods and seeds: objective and PSNR against time.
+    #[default]
+    Curves,
+    /// The number of training images: PSNR, time and memory against it.
+    Growth,
+    /// N, K and P, one at a time: exponents of time and memory.
+    Complexity,
+    /// Solvers of one subproblem on random data: objective against iterations and time.
+    Solvers,
+    /// Steps of a long run: the projected gradient of the averaged objective against them.
+    Convergence,
+}
+
+/// One experiment.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Settings {
+    pub(crate) title: String,
+    /// What it shows, a paragraph.
+    pub(crate) about: String,
+    pub(crate) kind: Kind,
+    /// Names of methods; those that the program does not have are reported so.
+    pub(crate) methods: Vec<String>,
+    /// How many seeds, from `first_seed` up.
+    pub(crate) seeds: u64,
+    pub(crate) first_seed: u64,
+    /// Options of `ocsc learn`.
+    pub(crate) learn: String,
+    /// Further options for one method.
+    pub(crate) per_method: BTreeMap<String, String>,
+    /// How many test samples are shown.
+    pub(crate) pictures: usize,
+    /// Numbers of training images, ascending ([`Kind::Growth`]).
+    pub(crate) sizes: Vec<usize>,
+    /// The paper's machine ([`Kind::Growth`]).
+    pub(crate) memory_limit: Option<String>,
+    /// Values of `images`, `filters` and `side`, ascending ([`Kind::Complexity`]), and the numbers of iterations, `filters` and
+    /// `side` of the random problem ([`Kind::Solvers`]).
+    pub(crate) sweep: BTreeMap<String, Vec<usize>>,
+    /// Where the data are, the best first.
+    pub(crate) data: Vec<Data>,
+    /// What `--small` puts in place of the above.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) small: Option<Small>,
+    /// What the paper printed.
+    pub(crate) printed: Vec<Printed>,
+}
+
+/// One place where data may be found, relative to `--data`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Data {
+    /// What they are, for the report.
+    pub(crate) what: String,
+    pub(crate) train: Vec<String>,
+    pub(crate) test: Vec<String>,
+    /// Options of `ocsc learn` that read and split them; `{data}` stands for the folder.
+    pub(crate) options: String,
+    /// The same, as words that may hold blanks.
+    pub(crate) words: Vec<String>,
+    /// How to get them.
+    pub(crate) get: String,
+}
+
+/// A minute's worth of an experiment; what is absent stays as it is.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Small {
+    pub(crate) learn: Option<String>,
+    pub(crate) per_method: Option<BTreeMap<String, String>>,
+    pub(crate) seeds: Option<u64>,
+    pub(crate) pictures: Option<usize>,
+    pub(crate) sizes: Option<Vec<usize>>,
+    pub(crate) sweep: Option<BTreeMap<String, Vec<usize>>>,
+}
+
+/// A table or figure of the paper.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Printed {
+    /// Which: `Table 3`.
+    pub(crate) place: String,
+    /// What it says, in a sentence.
+    pub(crate) says: String,
+    /// Which table of ours has it beside its numbers: `psnr`, `images` or `cost`.
+    pub(crate) table: String,
+    /// Its numbers, by method.
+    pub(crate) values: BTreeMap<String, String>,
+    /// Where ours differ, and why, in a sentence.
+    pub(crate) differs: String,
+}
+
+impl Settings {
+    /// The settings of a paper's experiment, or of the file that takes their place.
+    pub(crate) fn load(name: &str, file: Option<&Path>) -> Result<Settings> {
+        if let Some(file) = file {
+            let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+            return Settings::parse(&text).with_context(|| file.display().to_string());
+        }
+        let text = EMBEDDED.iter().find(|(known, _)| *known == name).map(|(_, text)| *text);
+        Settings::parse(text.with_context(|| format!("expected one of {}, or all, found {name}", names().join(", ")))?)
+    }
+
+    pub(crate) fn parse(text: &str) -> Result<Settings> {
+        let settings: Settings = toml::from_str(text).context("expected the settings of an experiment (TOML)")?;
+        ensure!(!settings.methods.is_empty(), "methods: expected at least one");
+        ensure!(settings.seeds > 0, "seeds: expected at least 1");
+        let growing = |values: &[usize]| values.iter().all(|v| *v > 0) && values.is_sorted();
+        let lists = settings.sweep.values().chain([&settings.sizes]);
+        ensure!(lists.into_iter().all(|l| growing(l)), "sizes, sweep: expected whole numbers from 1 up, ascending");
+        Ok(settings)
+    }
+
+    /// With `small` in place.
+    pub(crate) fn made_small(mut self) -> Settings {
+        let Some(small) = self.small.take() else { return self };
+        self.title = format!("{} (small)", self.title);
+        self.learn = small.learn.unwrap_or(self.learn);
+        self.per_method = small.per_method.unwrap_or(self.per_method);
+        self.seeds = small.seeds.unwrap_or(self.seeds);
+        self.pictures = small.pictures.unwrap_or(self.pictures);
+        self.sizes = small.sizes.unwrap_or(self.sizes);
+        self.sweep = small.sweep.unwrap_or(self.sweep);
+        self
+    }
+
+    /// The first place whose files are all there, alone in `data`; an error says how to get them.
+    pub(crate) fn found(mut self, folder: &Path) -> Result<Settings> {
+        if self.data.is_empty() {
+            return Ok(self);
+        }
+        let mut missing = Vec::new();
+        for data in &self.data {
+            match data.missing(folder) {
+                None => {
+                    self.data = vec![data.clone()];
+                    return Ok(self);
+                }
+                Some(path) => missing.push(format!("{} is not there. {}", path.display(), data.get)),
+            }
+        }
+        bail!("the data of this experiment are missing (--data names their folder):\n  {}", missing.join("\n  "))
+    }
+
+    /// What the report says before its figures.
+    pub(crate) fn notes(&self) -> Vec<String> {
+        let data = self.data.first().map(|data| format!("Data: {}.", data.what));
+        let options = (!self.learn.is_empty()).then(|| format!("Options of every run: {}.", self.learn.trim()));
+        let about = (!self.about.is_empty()).then(|| self.about.trim().to_owned());
+        about.into_iter().chain(data).chain(options).collect()
+    }
+
+    /// What the paper printed beside a table of ours.
+    pub(crate) fn printed(&self, table: &str) -> Option<&Printed> {
+        self.printed.iter().find(|printed| printed.table == table)
+    }
+
+    pub(crate) fn all_seeds(&self) -> impl Iterator<Item = u64> + Clone + use<> {
+        (0..self.seeds).map({
+            let first = self.first_seed;
+            move |i| first + i
+        })
+    }
+}
+
+impl Data {
+    /// The first file that is not there. Patterns are left for `learn` to find.
+    fn missing(&self, folder: &Path) -> Option<PathBuf> {
+        let options = self.options.split_whitespace().filter_map(|word| word.strip_prefix("{data}/"));
+        let named = self.train.iter().chain(&self.test).map(String::as_str).chain(options);
+        named.map(|name| folder.join(name)).find(|path| !path.to_string_lossy().contains('*') && !path.exists())
+    }
+
+    /// The words of `ocsc learn` that name them.
+    pub(crate) fn words(&self, folder: &Path) -> Vec<String> {
+        let path = |name: &String| folder.join(name).display().to_string();
+        let mut words: Vec<String> = self.train.iter().map(path).collect();
+        words.extend(self.test.iter().flat_map(|name| ["--test".to_owned(), path(name)]));
+        let folder = folder.display().to_string();
+        words.extend(self.options.split_whitespace().map(|word| word.replace("{data}", &folder)));
+        words.extend_from_slice(&self.words);
+        words
+    }
+}
+
+/// The names of the paper's experiments.
+pub(crate) fn names() -> Vec<&'static str> {
+    EMBEDDED.iter().map(|(name, _)| *name).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_embedded_file_is_complete() {
+        for (name, text) in EMBEDDED {
+            let settings = Settings::parse(text).unwrap_or_else(|e| panic!("{name}: {e:#}"));
+            assert!(!settings.title.is_empty() && !settings.about.is_empty(), "{name}");
+            assert!(settings.small.is_some() && !settings.printed.is_empty(), "{name}");
+            for printed in &settings.printed {
+                assert!(!printed.place.is_empty() && !printed.says.is_empty(), "{name}");
+            }
+            assert!(settings.data.iter().all(|data| !data.what.is_empty() && !data.get.is_empty()), "{name}");
+            let small = settings.clone().made_small();
+            assert!(small.title.ends_with("(small)") && small.small.is_none(), "{name}");
+            let written = toml::to_string(&small).unwrap();
+            assert_eq!(Settings::parse(&written).unwrap(), small, "{name}");
+        }
+        let message = format!("{:#}", Settings::load("fruits", None).unwrap_err());
+        assert!(message.contains("fruit, city") && message.contains("fruits"), "{message}");
+    }
+
+    #[test]
+    fn bad_settings_are_named() {
+        for (text, part) in [
+            ("methods = []\nseeds = 1", "methods"),
+            ("methods = ['ocsc']", "seeds"),
+            ("methods = ['ocsc']\nseeds = 1\nsizes = [3, 2]", "ascending"),
+            ("method = 'ocsc'", "unknown field"),
+            ("kind = 'dance'", "dance"),
+        ] {
+            let message = format!("{:#}", Settings::parse(text).unwrap_err());
+            assert!(message.contains(part), "{text}: {message}");
+        }
+    }
+
+    #[test]
+    fn data_are_found_where_all_files_are() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("b.npy"), "").unwrap();
+        let place = |train: &str, get: &str| Data { train: vec![train.into()], get: get.into(), ..Data::default() };
+        let settings =
+            Settings { data: vec![place("a.npy", "Get A."), place("b.npy", "Get B.")], ..Settings::default() };
+        assert_eq!(settings.clone().found(folder.path()).unwrap().data, [place("b.npy", "Get B.")]);
+        let message = format!("{:#}", settings.found(Path::new("nowhere")).unwrap_err());
+        assert!(
+            message.contains("nowhere/a.npy") && message.contains("Get A.") && message.contains("Get B."),
+            "{message}"
+        );
+        let split = Data { options: "--split {data}/s.mat".into(), ..place("b.npy", "") };
+        assert_eq!(split.missing(folder.path()), Some(folder.path().join("s.mat")));
+        assert_eq!(split.words(Path::new("d")), ["d/b.npy", "--split", "d/s.mat"]);
+    }
+}

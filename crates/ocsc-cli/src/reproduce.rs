@@ -1,0 +1,61 @@
+//! `ocsc reproduce`: the paper's experiments, one or all.
+
+use crate::args::Reproduce;
+use crate::code::make_folder;
+use crate::console::{self, Console};
+use crate::experiment::run::{Place, run as run_experiment};
+use crate::experiment::runs::Runs;
+use crate::experiment::settings::{Settings, names};
+use crate::summary;
+use anyhow::{Context, Result, ensure};
+
+pub(crate) fn run(args: &Reproduce, threads: Option<usize>, console: &Console) -> Result<()> {
+    let all = args.name == "all";
+    ensure!(!(all && args.settings.is_some()), "--settings: expected the name of one experiment, found all");
+    let wanted: Vec<&str> = if all { names() } else { vec![args.name.as_str()] };
+    make_folder(&args.out)?;
+    console::catch_interrupts()?;
+    let (mut done, mut skipped, mut failed) = (Vec::new(), Vec::new(), None);
+    for name in wanted {
+        let settings = changed(Settings::load(name, args.settings.as_deref())?, args);
+        let settings = match settings.found(&args.data) {
+            Ok(settings) => settings,
+            // Of all, those are made whose data are there.
+            Err(error) if all => {
+                console.say(format!("{name}: {error:#}"));
+                skipped.push((name.to_owned(), format!("{error:#}")));
+                continue;
+            }
+            Err(error) => return Err(error.context(name.to_owned())),
+        };
+        console.say(format!("{name}: {}", settings.title));
+        let folder = args.out.join("runs").join(if args.small { format!("{name}-small") } else { name.to_owned() });
+        let place = Place { folder: folder.clone(), data: &args.data, threads, console };
+        let ran = run_experiment(&settings, &place);
+        done.push(Runs::of_folder(&folder)?);
+        if console::interrupted() {
+            return ran.with_context(|| name.to_owned());
+        }
+        if let Err(error) = ran {
+            failed = failed.or(Some(error.context(name.to_owned())));
+        }
+    }
+    let words = if args.small { " --small" } else { "" };
+    let command = format!("ocsc reproduce {}{words} --out {}", args.name, args.out.display());
+    summary::page(&args.out.join("report.html"), &done, &command, console)?;
+    if let Some(path) = &args.results {
+        summary::results(path, &done, &skipped, console)?;
+    }
+    failed.map_or(Ok(()), Err)
+}
+
+/// With what the call changes.
+fn changed(settings: Settings, args: &Reproduce) -> Settings {
+    let mut settings = if args.small { settings.made_small() } else { settings };
+    settings.small = None;
+    if !args.methods.is_empty() {
+        settings.methods = args.methods.clone();
+    }
+    settings.seeds = args.seeds.unwrap_or(settings.seeds);
+    settings
+}

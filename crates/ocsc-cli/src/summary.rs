@@ -1,0 +1,42 @@
+//! `ocsc report`: one page of many runs.
+
+use crate::args::Summarise;
+use crate::console::Console;
+use crate::experiment::runs::Runs;
+use crate::experiment::{results, section};
+use crate::report::{Report, write};
+use anyhow::{Result, ensure};
+use std::path::Path;
+
+pub(crate) fn run(args: &Summarise, console: &Console) -> Result<()> {
+    let runs = Runs::open(&args.runs)?;
+    let words: Vec<String> = args.runs.iter().map(|path| path.display().to_string()).collect();
+    let command = format!("ocsc report {} --out {}", words.join(" "), args.out.display());
+    page(&args.out, &runs, &command, console)?;
+    args.results.as_ref().map_or(Ok(()), |path| results(path, &runs, &[], console))
+}
+
+/// Writes our results beside the printed ones, and says where. `skipped` are experiments without data, (name, why).
+pub(crate) fn results(path: &Path, all: &[Runs], skipped: &[(String, String)], console: &Console) -> Result<()> {
+    results::write(path, all, skipped)?;
+    console.result(format!("wrote {}", path.display()))
+}
+
+/// Writes the page of these experiments, and says where.
+pub(crate) fn page(out: &Path, all: &[Runs], command: &str, console: &Console) -> Result<()> {
+    let is_html = out.extension().is_some_and(|e| e.eq_ignore_ascii_case("html"));
+    ensure!(is_html, "--out {}: expected a name ending in .html", out.display());
+    let title = match all {
+        [one] => one.settings.title.clone(),
+        _ => "Convolutional sparse coding, method by method".to_owned(),
+    };
+    let n: usize = all.iter().map(|runs| runs.runs.len()).sum();
+    let lead = match all.len() {
+        1 => format!("{n} {}. Every number on this page is read from their logs.", if n == 1 { "run" } else { "runs" }),
+        m => format!("{m} experiments, {n} runs. Every number on this page is read from their logs."),
+    };
+    let sections = all.iter().map(section).collect::<Result<Vec<_>>>()?;
+    let report = Report { title, lead, sections, command: command.to_owned(), ..Report::default() };
+    let figures = write(out, &report)?;
+    console.result(format!("open {} (its figures as SVG and CSV: {})", out.display(), figures.display()))
+}
