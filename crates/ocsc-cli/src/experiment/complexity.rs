@@ -20,6 +20,9 @@ struct Axis {
     x: fn(f64) -> f64,
 }
 
+/// A figure of a run.
+type Value = fn(&Run) -> Option<f64>;
+
 const AXES: [Axis; 3] = [
     Axis { name: "images", label: "images N", letter: 'N', x: |n| n },
     Axis { name: "filters", label: "filters K", letter: 'K', x: |k| k },
@@ -29,7 +32,7 @@ const AXES: [Axis; 3] = [
 pub(super) fn section(runs: &Runs) -> Section {
     let mut charts = Vec::new();
     for axis in AXES {
-        let figures: [(&str, &str, fn(&Run) -> Option<f64>); 2] = [
+        let figures: [(&str, &str, Value); 2] = [
             ("Time", "processor time of a pass (s)", Run::cpu_seconds),
             ("Memory", "peak memory (MB)", |run| run.peak_memory().map(|bytes| bytes / 1e6)),
         ];

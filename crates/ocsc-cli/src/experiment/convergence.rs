@@ -48,7 +48,7 @@ pub(super) fn run(mut cell: Cell, folder: &Path, console: &Console) -> Result<Ce
     let bar = console.progress("learning", config.passes.saturating_mul(source.len()), 0);
     let watch = Watch::new(bar, Some(log), None);
     let mut look = Look { watch, samples: &samples, next: 1.0, points: Vec::new() };
-    let outcome = train(&mut learner, &samples, None, &Schedule::default(), Progress::default(), &mut look)?;
+    let outcome = train(learner.as_mut(), &samples, None, &Schedule::default(), Progress::default(), &mut look)?;
     ensure!(outcome.ended != Ended::Stopped && !interrupted(), "{}: interrupted", cell.title());
     cell.series.insert("averaged".to_owned(), look.points);
     cell.save(folder)?;
