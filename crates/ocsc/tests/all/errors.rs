@@ -163,7 +163,7 @@ fn the_papers_method_takes_no_masks() {
     let (shape, data, _) = noise::<f32>([1, 5, 5], 0).into_parts();
     let masked = Sample::masked(shape, data, (0..25).map(|i| i % 3 > 0).collect()).unwrap();
     let mut coder = Admm::new(&d, 1.0, 0.1, CoderConfig::default()).unwrap();
-    refused(coder.code(&masked, None), "masks: expected the method `ocsc`");
+    refused(coder.code(&masked, None), "masks: expected the methods `ocsc` or `ffcsc`");
     refused(coder.beta_max(&masked), "found a mask");
     refused(Ocsc::new(UpdateConfig::default()).absorb(&masked, &code, &d), "found a mask");
     refused(Spectral::new(2, shape, 1.0).absorb(&masked, &code), "found a mask");

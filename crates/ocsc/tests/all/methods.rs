@@ -33,21 +33,44 @@ fn samples<T: Real>(channels: usize) -> Vec<Sample<T>> {
     made_of(&filters::<f64>(4, colour(channels, [1, 4, 4]), 9), [1, 15, 14], 6, 40)
 }
 
-/// Well below the start for the methods that minimise it; Algorithm 1 minimises something else, and must gain on it.
+/// Every patch of the samples as a sample of its own, which one filter fills.
+fn patches<T: Real>(samples: &[Sample<T>], filter: Shape) -> Vec<Sample<T>> {
+    let mut patches = Vec::new();
+    for sample in samples {
+        let Shape { channels, height, width, .. } = sample.shape();
+        for at in 0..(height - filter.height + 1) * (width - filter.width + 1) {
+            let (y, x) = (at / (width - filter.width + 1), at % (width - filter.width + 1));
+            let value = |c: usize, i: usize, j: usize| sample.data()[(c * height + y + i) * width + x + j];
+            let line = |c, i| (0..filter.width).map(move |j| (c, i, j));
+            let places = (0..channels).flat_map(|c| (0..filter.height).flat_map(move |i| line(c, i)));
+            patches.push(Sample::new(filter, places.map(|(c, i, j)| value(c, i, j)).collect()).unwrap());
+        }
+    }
+    patches
+}
+
+/// The objective of Algorithm 1: what it reports of patches that one filter fills, before it learns from them.
+fn lasso<T: Real>(config: &Config, d: &Dictionary<T>, patches: &[Sample<T>]) -> f64 {
+    let visits: Vec<usize> = (0..patches.len()).collect();
+    learner(config.clone(), d.clone()).unwrap().learn(&visits, patches).unwrap().objective()
+}
+
+/// Well below the start: the objective that a method minimises, which for Algorithm 1 is that of the patches.
 fn every_method_descends<T: Real>(channels: usize) {
     let samples = samples::<T>(channels);
     let mut rows = Vec::new();
     for method in Method::ALL {
         let config = config(method, 0.05);
-        let before = objective(&config, start::<T>(&config, channels).dictionary(), &samples);
-        let learner = learned(&config, &samples);
-        let after = objective(&config, learner.dictionary(), &samples);
-        rows.push((method, after / before));
+        let (before, learner) = (start::<T>(&config, channels), learned(&config, &samples));
+        let of = |d: &Dictionary<T>| match method {
+            Method::Osc => lasso(&config, d, &patches(&samples, d.shape())),
+            _ => objective(&config, d, &samples),
+        };
+        rows.push((method, of(learner.dictionary()) / of(before.dictionary())));
         assert!(learner.dictionary().norms().iter().all(|norm| *norm <= 1.0), "{method}");
         assert_eq!(learner.step(), 36, "{method}");
     }
-    let good = |(method, ratio): &(Method, f64)| *ratio < if *method == Method::Osc { 0.98 } else { 0.9 };
-    assert!(rows.iter().all(good), "{channels} channels: {rows:?}");
+    assert!(rows.iter().all(|(_, ratio)| *ratio < 0.9), "{channels} channels: {rows:?}");
 }
 
 #[test]
@@ -260,7 +283,8 @@ fn batch_methods_end_where_sporco_does() {
 }
 
 /// What scikit-learn makes of the same patches from the same atoms (`reference/patches.py`): after one step on all of them the
-/// same atoms; after ten passes, in which it weighs the past about as an exponent of 2 does, an objective within 5 %.
+/// same atoms; after ten passes the objective of Algorithm 1 in numpy for each exponent of forgetting, and with the default
+/// exponent, which comes nearest to the weights of scikit-learn, its own within 1 %.
 #[test]
 fn osc_agrees_with_scikit_learn() {
     let reference: serde_json::Value = serde_json::from_str(include_str!("../reference/patches.json")).unwrap();
@@ -274,11 +298,7 @@ fn osc_agrees_with_scikit_learn() {
     let patches: Vec<Sample<f64>> = (0..120).map(patch).collect();
     let config = Config { method: Method::Osc, beta: number("beta"), tol: 1e-10, ..Config::default() };
     let visits: Vec<usize> = (0..120).collect();
-    // A patch is a sample that one filter fills: its lasso is the mean of what is reported.
-    let lasso = |d: &Dictionary<f64>| {
-        let mut learner = learner(config.clone(), d.clone()).unwrap();
-        learner.learn(&visits, &patches).unwrap().objective()
-    };
+    let lasso = |d: &Dictionary<f64>| lasso(&config, d, &patches);
     assert!(relative(lasso(&start), number("start")) < 1e-4);
 
     let mut once = learner(config.clone(), start.clone()).unwrap();
@@ -287,13 +307,18 @@ fn osc_agrees_with_scikit_learn() {
     assert!(distance(once.dictionary().data(), &expected) < 1e-3);
     assert!(relative(lasso(once.dictionary()), number("one_step_objective")) < 1e-3);
 
-    let block_descent = BlockDescentConfig { forgetting: 2.0, ..BlockDescentConfig::default() };
-    let mut many = learner(Config { block_descent, ..config.clone() }, start.clone()).unwrap();
-    for _ in 0..10 {
-        for first in (0..120).step_by(12) {
+    let many_steps = |forgetting: f64| {
+        let block_descent = BlockDescentConfig { forgetting, ..BlockDescentConfig::default() };
+        let mut many = learner(Config { block_descent, ..config.clone() }, start.clone()).unwrap();
+        for first in (0..1200).step_by(12).map(|i| i % 120) {
             many.learn(&visits[first..first + 12], &patches[first..first + 12]).unwrap();
         }
+        lasso(many.dictionary())
+    };
+    for (exponent, expected) in reference["many_steps_by_exponent"].as_object().unwrap() {
+        let (found, expected) = (many_steps(exponent.parse().unwrap()), expected.as_f64().unwrap());
+        assert!(relative(found, expected) < 1e-5, "exponent {exponent}: {found}, expected {expected}");
     }
-    let found = lasso(many.dictionary());
-    assert!(relative(found, number("many_steps_objective")) < 0.05, "{found}");
+    let found = many_steps(BlockDescentConfig::default().forgetting);
+    assert!(relative(found, number("many_steps_objective")) < 0.01, "{found}");
 }
