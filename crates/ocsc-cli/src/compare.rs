@@ -3,12 +3,12 @@
 use crate::args::{Args, Compare};
 use crate::code::make_folder;
 use crate::console::{self, Console};
-use crate::experiment::methods;
+use crate::experiment::check_methods;
 use crate::experiment::run::{Place, run as run_experiment};
 use crate::experiment::runs::Runs;
-use crate::experiment::settings::{Data, Settings};
+use crate::experiment::settings::{Data, Kind, Settings};
 use crate::summary;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, CommandFactory};
 use std::path::Path;
@@ -17,10 +17,7 @@ use std::path::Path;
 const OWN: [&str; 5] = ["methods", "seeds", "pictures", "out", "seed"];
 
 pub(crate) fn run(args: &Compare, threads: Option<usize>, console: &Console) -> Result<()> {
-    let known = methods();
-    for method in &args.methods {
-        ensure!(known.contains(method), "--methods: expected some of {}, found {method}", known.join(", "));
-    }
+    check_methods(Kind::Curves, &args.methods)?;
     let out = args.learn.out.as_deref().context("--out: expected a folder")?;
     let folder = out.join("runs").join("compare");
     make_folder(&folder)?;

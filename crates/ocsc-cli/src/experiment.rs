@@ -18,25 +18,23 @@ pub(crate) mod runs;
 pub(crate) mod settings;
 mod solvers;
 
-use crate::args::Args;
 use crate::report::Section;
-use anyhow::Result;
-use clap::CommandFactory;
+use anyhow::{Context, Result};
+use ocsc::Method;
 use runs::Runs;
 use settings::Kind;
 
-/// The methods of this build, by name: whatever `ocsc learn --method` takes.
-pub(crate) fn methods() -> Vec<String> {
-    let program = Args::command();
-    let learn = program.find_subcommand("learn").into_iter().flat_map(clap::Command::get_arguments);
-    let values = learn.filter(|argument| argument.get_id() == "method").flat_map(clap::Arg::get_possible_values);
-    values.map(|value| value.get_name().to_owned()).collect()
+/// That an experiment of this kind knows all of them: rows of the method table, or solvers.
+pub(crate) fn check_methods(kind: Kind, names: &[String]) -> Result<()> {
+    let known = |name: &String| match kind {
+        Kind::Solvers => solvers::find(name).map(drop),
+        _ => Ok(name.parse::<Method>().map(drop)?),
+    };
+    names.iter().try_for_each(known).context("methods")
 }
 
 /// What is said of a method without runs.
-pub(crate) fn absent(method: &str) -> &'static str {
-    if methods().iter().any(|known| known == method) { "not run" } else { "not built" }
-}
+const NOT_RUN: &str = "not run";
 
 /// The runs of one experiment as a part of a report.
 pub(crate) fn section(runs: &Runs) -> Result<Section> {

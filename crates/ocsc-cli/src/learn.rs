@@ -261,7 +261,12 @@ fn from_file<T: Real>(path: &Path, rank: usize, console: &Console) -> Result<Dic
 
 /// Whether all samples fit the filters and the method, and how large they are: to be said before, not after an hour.
 /// Those that cannot be read are left for the run to report, unless it is to be strict.
-fn survey<T: Real>(source: &Source, config: &Config, dictionary: &Dictionary<T>, strict: bool) -> Result<Survey> {
+pub(crate) fn survey<T: Real>(
+    source: &Source,
+    config: &Config,
+    dictionary: &Dictionary<T>,
+    strict: bool,
+) -> Result<Survey> {
     let filter = dictionary.shape();
     let mut first: Option<(Shape, String)> = None;
     let mut survey = Survey { samples: source.len(), one_size: None, largest: 0 };

@@ -7,6 +7,7 @@ use ocsc::memory::memory;
 use ocsc::{Config, Dictionary, Method, Real, Shape};
 
 /// What the samples are like.
+#[derive(Clone)]
 pub(crate) struct Survey {
     pub(crate) samples: usize,
     /// The shape, if all have the same.
@@ -86,6 +87,25 @@ fn needs<T: Real>(survey: &Survey, config: &Config, dictionary: &Dictionary<T>) 
     (need.total().saturating_add(reading), need.statistics)
 }
 
+/// The most samples like these that a method could learn from in so much memory; none if their number does not matter.
+pub(crate) fn most_samples<T: Real>(
+    survey: &Survey,
+    config: &Config,
+    dictionary: &Dictionary<T>,
+    limit: usize,
+) -> Option<usize> {
+    let fits = |samples: usize| needs(&Survey { samples, ..survey.clone() }, config, dictionary).0 <= limit;
+    let (mut fitting, mut too_many) = (0, 1 << 40);
+    if fits(too_many) {
+        return None;
+    }
+    while too_many - fitting > 1 {
+        let middle = fitting + (too_many - fitting) / 2;
+        *(if fits(middle) { &mut fitting } else { &mut too_many }) = middle;
+    }
+    Some(fitting)
+}
+
 /// What the system could give, where it says.
 pub(crate) fn available() -> Option<usize> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
@@ -96,6 +116,19 @@ pub(crate) fn available() -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn batch_methods_take_as_many_samples_as_fit() {
+        let survey = Survey { samples: 1, one_size: Some(Shape::image(32, 32)), largest: 1024 };
+        let dictionary = Dictionary::<f32>::random(10, Shape::image(5, 5), 2, 0).unwrap();
+        let of = |method| Config { method, n_filters: 10, ..Config::default() };
+        let limit = 100_000_000;
+        assert_eq!(most_samples(&survey, &of(Method::Ocsc), &dictionary, limit), None);
+        assert_eq!(most_samples(&survey, &of(Method::Fcsc), &dictionary, 1), Some(0));
+        let most = most_samples(&survey, &of(Method::Fcsc), &dictionary, limit).unwrap();
+        let need = |samples| needs(&Survey { samples, ..survey.clone() }, &of(Method::Fcsc), &dictionary).0;
+        assert!(most > 100 && need(most) <= limit && need(most + 1) > limit, "{most}");
+    }
 
     #[test]
     fn a_refusal_is_known_by_its_message() {

@@ -3,9 +3,10 @@
 use crate::args::Reproduce;
 use crate::code::make_folder;
 use crate::console::{self, Console};
+use crate::experiment::check_methods;
 use crate::experiment::run::{Place, run as run_experiment};
 use crate::experiment::runs::Runs;
-use crate::experiment::settings::{Settings, names};
+use crate::experiment::settings::{Kind, Settings, names};
 use crate::summary;
 use anyhow::{Context, Result, ensure};
 
@@ -18,6 +19,7 @@ pub(crate) fn run(args: &Reproduce, threads: Option<usize>, console: &Console) -
     let (mut done, mut skipped, mut failed) = (Vec::new(), Vec::new(), None);
     for name in wanted {
         let settings = changed(Settings::load(name, args.settings.as_deref())?, args);
+        check_methods(settings.kind, &settings.methods)?;
         let settings = match settings.found(&args.data) {
             Ok(settings) => settings,
             // Of all, those are made whose data are there.
@@ -53,7 +55,8 @@ pub(crate) fn run(args: &Reproduce, threads: Option<usize>, console: &Console) -
 fn changed(settings: Settings, args: &Reproduce) -> Settings {
     let mut settings = if args.small { settings.made_small() } else { settings };
     settings.small = None;
-    if !args.methods.is_empty() {
+    // Of all experiments, those of solvers keep theirs.
+    if !args.methods.is_empty() && (args.name != "all" || settings.kind != Kind::Solvers) {
         settings.methods = args.methods.clone();
     }
     settings.seeds = args.seeds.unwrap_or(settings.seeds);

@@ -3,8 +3,9 @@
 
 use crate::args::{Args, Command, Learn};
 use crate::console::{Console, interrupted};
+use crate::learn;
 use crate::memory;
-use crate::model::Prepared;
+use crate::model::{Prepared, preprocessing};
 use crate::open;
 use crate::record::{Record, read_records};
 use crate::report::Triplet;
@@ -12,12 +13,16 @@ use crate::triplet::triplets;
 use anyhow::{Context, Result, bail};
 use clap::Parser;
 use ocsc::checkpoint::{self, replace_file};
+use ocsc::learner::initial;
 use ocsc::{Sample, Samples};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+
+/// The series of the most samples against bytes.
+pub(super) const CAPACITY: &str = "capacity";
 
 /// What is run, and how it ended.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -118,6 +123,29 @@ impl Cell {
         if self.outcome == Outcome::Done && pictures > 0 {
             self.draw(folder, pictures)?;
         }
+        self.save(folder)?;
+        Ok(self)
+    }
+
+    /// Finds out how many samples the method could learn from in so many bytes, for each of the limits: its `capacity`. There
+    /// is no entry for a limit within which any number would do.
+    pub(super) fn count_capacity(mut self, folder: &Path, limits: &[usize]) -> Result<Cell> {
+        if self.series.contains_key(CAPACITY) {
+            return Ok(self);
+        }
+        let args = self.parsed(&self.file(folder, ".safetensors"))?;
+        let (source, _) = open::for_learning(&args, &Console::new(true))?;
+        let config =
+            args.model.config(source.rank(), preprocessing(&args.model.preprocess, &source)?, source.is_arrays())?;
+        let prepared = Prepared { source: &source, preprocess: &config.preprocess };
+        let channels = Samples::<f32>::get(&prepared, 0)?.shape().channels;
+        let dictionary = initial::<f32>(&config, channels)?;
+        let survey = learn::survey(&source, &config, &dictionary, false)?;
+        let most = |limit: &usize| {
+            let most = memory::most_samples(&survey, &config, &dictionary, *limit)?;
+            Some((*limit as f64, most as f64))
+        };
+        self.series.insert(CAPACITY.to_owned(), limits.iter().filter_map(most).collect());
         self.save(folder)?;
         Ok(self)
     }

@@ -1,6 +1,6 @@
 //! How time and memory grow with N, K and P: measured, with the exponents of powers fitted to them, beside the paper's.
 
-use super::absent;
+use super::NOT_RUN;
 use super::fit::exponent;
 use super::runs::{Run, Runs};
 use super::settings::Printed;
@@ -83,7 +83,7 @@ fn table(runs: &Runs) -> Table {
                 Some(format!("{}^{exponent:.1}", axis.letter).replace("^-0.0", "^0.0"))
             };
             let powers: Vec<String> = AXES.into_iter().filter_map(power).collect();
-            if powers.is_empty() { absent(method).to_owned() } else { powers.join(" ") }
+            if powers.is_empty() { NOT_RUN.to_owned() } else { powers.join(" ") }
         };
         let printed =
             |p: Option<&Printed>| Entry::plain(p.and_then(|p| p.values.get(method).cloned()).unwrap_or("-".to_owned()));

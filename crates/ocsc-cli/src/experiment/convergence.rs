@@ -11,7 +11,7 @@
 
 use super::cell::Cell;
 use super::fit::exponent;
-use super::{absent, runs::Runs};
+use super::{NOT_RUN, runs::Runs};
 use crate::chart::{Chart, Series, Style};
 use crate::console::{Console, interrupted};
 use crate::learn;
@@ -117,7 +117,7 @@ pub(super) fn section(runs: &Runs) -> Section {
     for method in runs.methods() {
         let run = runs.done(method).next();
         let points = run.and_then(|run| run.cell.series.get("averaged").cloned()).unwrap_or_default();
-        let text = |value: Option<String>| Entry::plain(value.unwrap_or_else(|| absent(method).to_owned()));
+        let text = |value: Option<String>| Entry::plain(value.unwrap_or_else(|| NOT_RUN.to_owned()));
         table.rows.push(vec![
             Entry::plain(method),
             text(points.first().map(|p| format!("{:.4}", p.1))),

@@ -1,7 +1,7 @@
 //! Methods over several seeds: test objective and PSNR against time, what they ended at, their dictionaries and
 //! reconstructions.
 
-use super::absent;
+use super::NOT_RUN;
 use super::runs::{Run, Runs};
 use crate::chart::{Chart, Series, Style};
 use crate::console::bytes;
@@ -141,7 +141,7 @@ fn table(runs: &Runs) -> Table {
             text(&time[i], 2),
             Entry::plain(memory[i].map_or("-".to_owned(), |s| bytes(s.mean as usize))),
             text(&nonzeros[i], 0),
-            Entry::plain(if n == 0 { absent(method).to_owned() } else { n.to_string() }),
+            Entry::plain(if n == 0 { NOT_RUN.to_owned() } else { n.to_string() }),
         ];
         row.extend(printed.map(|p| Entry::plain(p.values.get(method).cloned().unwrap_or("-".to_owned()))));
         table.rows.push(row);

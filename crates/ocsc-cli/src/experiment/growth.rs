@@ -1,9 +1,8 @@
 //! More and more training images: PSNR, time and memory against their number, and where memory ends.
 
-use super::absent;
-use super::cell::Outcome;
+use super::NOT_RUN;
+use super::cell::{CAPACITY, Outcome};
 use super::curves::shown;
-use super::run::limits;
 use super::runs::{Run, Runs};
 use crate::chart::{Chart, Series, Style};
 use crate::console::bytes;
@@ -23,11 +22,9 @@ pub(super) fn section(runs: &Runs) -> Section {
     ];
     let charts = figures.into_iter().map(|(title, y_label, value)| chart(runs, title, y_label, value));
     let charts = charts.filter(|chart| !chart.series.is_empty()).collect();
-    let note = format!(
-        "A method runs out of memory where it would need more than it may take: {}. What is needed is counted before a run \
-         starts.",
-        limits(&runs.settings)
-    );
+    let note = "A method runs out of memory where it would need more than it may take. What is needed is counted before a run \
+                starts, and so is the number of images that would be too many: `any` where it does not depend on their number."
+        .to_owned();
     Section { notes: vec![note], charts, tables: vec![table(runs)], ..Section::default() }
 }
 
@@ -65,8 +62,12 @@ fn against_images(runs: &Runs, method: &str, value: Value) -> Series {
 fn table(runs: &Runs) -> Table {
     let printed = runs.settings.printed("images");
     let mut table = Table { title: "The most images".to_owned(), ..Table::default() };
-    let head = ["method", "most images here", "PSNR (dB)", "processor time (s)", "peak memory", "out of memory at"];
+    let head = ["method", "most images run", "PSNR (dB)", "processor time (s)", "peak memory", "out of memory at"];
     table.head = head.map(str::to_owned).to_vec();
+    let mut limits: Vec<f64> = runs.runs.iter().flat_map(capacity).map(|(limit, _)| *limit).collect();
+    limits.sort_by(|a, b| b.total_cmp(a));
+    limits.dedup();
+    table.head.extend(limits.iter().map(|limit| format!("would fit in {}", bytes(*limit as usize))));
     table.head.extend(printed.map(|printed| format!("most images, the paper ({})", printed.place)));
     for method in runs.methods() {
         let images = |run: &Run| run.cell.at.as_ref().map_or(0, |(_, images)| *images);
@@ -76,16 +77,29 @@ fn table(runs: &Runs) -> Table {
         let text = |summary: Option<Summary>| summary.map_or("-".to_owned(), |s| shown(s, 2));
         let mut row = vec![
             Entry::plain(method),
-            Entry::plain(most.map_or_else(|| absent(method).to_owned(), |n| n.to_string())),
+            Entry::plain(most.map_or_else(|| NOT_RUN.to_owned(), |n| n.to_string())),
             Entry::plain(text(mean(|run| run.last(|r| r.test_psnr)))),
             Entry::plain(text(mean(Run::cpu_seconds))),
             Entry::plain(mean(Run::peak_memory).map_or("-".to_owned(), |s| bytes(s.mean as usize))),
             Entry::plain(out_of_memory(runs, method)),
         ];
+        row.extend(limits.iter().map(|limit| {
+            let run = runs.runs.iter().find(|run| run.cell.method == *method && run.cell.series.contains_key(CAPACITY));
+            let most = |run: &Run| match capacity(run).iter().find(|(of, _)| of == limit) {
+                Some((_, images)) => images.to_string(),
+                None => "any".to_owned(),
+            };
+            Entry::plain(run.map_or("-".to_owned(), most))
+        }));
         row.extend(printed.map(|p| Entry::plain(p.values.get(method).cloned().unwrap_or("-".to_owned()))));
         table.rows.push(row);
     }
     table
+}
+
+/// The most images against bytes.
+fn capacity(run: &Run) -> &[(f64, f64)] {
+    run.cell.series.get(CAPACITY).map(Vec::as_slice).unwrap_or_default()
 }
 
 /// The fewest images that were too many, and what they would take.

@@ -10,8 +10,7 @@ const HEAD: &str = "# The paper's experiments, and ours
 
 Written by `ocsc reproduce` or `ocsc report` with `--results`; do not edit. The settings, the printed numbers and the sentences on
 differences are in the TOML files of this folder. Times are processor times, of this machine; the paper's figures are not in
-its text, so of them only what the text says about them is printed here. `not built` marks a method that this build does not
-have, `not run` one without finished runs.
+its text, so of them only what the text says about them is printed here. `not run` marks a method without finished runs.
 ";
 
 /// Writes the page.

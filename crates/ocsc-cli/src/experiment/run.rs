@@ -2,13 +2,14 @@
 
 use super::cell::{Cell, Outcome};
 use super::settings::{Kind, Settings};
-use super::{convergence, methods, solvers};
+use super::{convergence, solvers};
 use crate::args::memory_size;
 use crate::code::make_folder;
-use crate::console::{Console, bytes, interrupted};
+use crate::console::{Console, interrupted};
 use crate::memory;
 use crate::open;
 use anyhow::{Context, Result, bail, ensure};
+use ocsc::Method;
 use ocsc::checkpoint::replace_file;
 use std::path::{Path, PathBuf};
 
@@ -29,15 +30,13 @@ pub(crate) fn run(settings: &Settings, place: &Place<'_>) -> Result<()> {
     let text = toml::to_string(settings).context("cannot write the settings as TOML")?;
     replace_file(&path, |file| std::fs::write(file, text))
         .with_context(|| format!("cannot write {}", path.display()))?;
-    let known = methods();
     let cells = cells(settings, place)?;
     let (mut failed, total) = (Vec::new(), cells.len());
     let mut full: Option<Cell> = None;
     for (i, cell) in cells.into_iter().enumerate() {
         ensure!(!interrupted(), "interrupted: the same command goes on from here");
         let (number, title) = (i + 1, cell.title());
-        let built = settings.kind == Kind::Solvers || known.contains(&cell.method);
-        if !built || full.as_ref().is_some_and(|full| cell.is_beyond(full)) {
+        if full.as_ref().is_some_and(|full| cell.is_beyond(full)) {
             continue;
         }
         let ran = match cell.kept(&place.folder) {
@@ -46,6 +45,10 @@ pub(crate) fn run(settings: &Settings, place: &Place<'_>) -> Result<()> {
                 place.console.say(format!("{number} of {total}: {title}"));
                 ran(cell, settings, place)
             }
+        };
+        let ran = match settings.kind {
+            Kind::Growth => ran.and_then(|cell| cell.count_capacity(&place.folder, &limits(settings)?)),
+            _ => ran,
         };
         match ran {
             Ok(cell) if cell.outcome != Outcome::Done => {
@@ -117,8 +120,8 @@ fn variants(settings: &Settings, place: &Place<'_>) -> Result<Vec<Variant>> {
     let option = |name: &str, value: usize| [format!("--{name}"), value.to_string()];
     match settings.kind {
         Kind::Growth => {
-            let limit =
-                allowed(settings)?.map_or(Vec::new(), |limit| vec!["--memory-limit".to_owned(), limit.to_string()]);
+            let limit = limits(settings)?.into_iter().min();
+            let limit = limit.map_or(Vec::new(), |limit| vec!["--memory-limit".to_owned(), limit.to_string()]);
             let size = |&n: &usize| {
                 let words = option("subset", n).into_iter().chain(limit.clone());
                 (Some(("images".to_owned(), n)), words.collect())
@@ -147,18 +150,18 @@ fn variants(settings: &Settings, place: &Place<'_>) -> Result<Vec<Variant>> {
 
 /// How many images there are to learn from.
 fn images(settings: &Settings, place: &Place<'_>) -> Result<usize> {
-    let method = methods().first().cloned().unwrap_or_default();
+    let method = Method::default().to_string();
     let words = words(settings, place.data, &method, settings.first_seed, &[]);
     let cell = Cell { method, words, ..Cell::default() };
     let (source, _) = open::for_learning(&*cell.parsed(&place.folder)?, &Console::new(true))?;
     Ok(source.len())
 }
 
-/// The memory that runs may take: the paper's, or what this machine has, whichever is less.
-fn allowed(settings: &Settings) -> Result<Option<usize>> {
-    let Some(limit) = &settings.memory_limit else { return Ok(None) };
-    let limit = memory_size(limit).context("memory_limit")?;
-    Ok(Some(memory::available().map_or(limit, |free| limit.min(rounded(free)))))
+/// The memory that runs may take, the least of these: that of the paper's machine, and what is free here.
+fn limits(settings: &Settings) -> Result<Vec<usize>> {
+    let Some(limit) = &settings.memory_limit else { return Ok(Vec::new()) };
+    let paper = memory_size(limit).context("memory_limit")?;
+    Ok([paper].into_iter().chain(memory::available().map(rounded)).collect())
 }
 
 /// Down to two digits, so that a cell is not run again because a little more or less is free.
@@ -186,13 +189,6 @@ fn last_of_each(words: &[String]) -> Vec<String> {
         is_option(name) && name != "--test" && groups[i + 1..].iter().any(|later| later.first() == Some(name))
     };
     (0..groups.len()).filter(|i| !again(*i)).flat_map(|i| groups[i].to_vec()).collect()
-}
-
-/// The paper's limit and this machine's, for the report.
-pub(crate) fn limits(settings: &Settings) -> String {
-    let here = memory::available().map_or("an unknown amount".to_owned(), bytes);
-    let paper = settings.memory_limit.clone().unwrap_or_else(|| "no limit".to_owned());
-    format!("the paper's machine had {paper}, that which wrote this page has {here} free")
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 //! 1/2 ||x - D z||^2 + beta ||z||_1 with D fixed. Every solver starts anew for every number of iterations, since all can be
 //! told to stop after so many and none keeps a history. Its time is that of the solving alone.
 
+use super::NOT_RUN;
 use super::cell::Cell;
 use super::runs::Runs;
 use super::settings::Settings;
@@ -13,10 +14,10 @@ use crate::record::spans;
 use crate::report::{Entry, Section, Table};
 use anyhow::{Context, Result};
 use cpu_time::ProcessTime;
-use ocsc::coder::{ActiveSet, Admm, Coder};
+use ocsc::coder::{ActiveSet, Admm, Coder, Fista, Space};
 use ocsc::config::{ActiveSetConfig, Boundary, CoderConfig, UpdateConfig};
 use ocsc::metrics::Objective;
-use ocsc::update::{Ocsc, Update};
+use ocsc::update::{Ocdl2, Ocsc, Update};
 use ocsc::{Code, Dictionary, Sample, Shape};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -33,24 +34,29 @@ const FOUR_DIGITS: f64 = 1e-4;
 const FILTER: usize = 11;
 
 /// The random problem.
-struct Problem {
+pub(super) struct Problem {
     sample: Sample<f32>,
     dictionary: Dictionary<f32>,
     code: Code<f32>,
 }
 
 /// The objective after so many iterations, and the processor seconds they took.
-type Solver = fn(&Problem, usize) -> Result<(f64, f64)>;
+pub(super) type Solver = fn(&Problem, usize) -> Result<(f64, f64)>;
 
 /// The solvers of this build, by the names that settings give them. A new one is a line here.
-const SOLVERS: [(&str, Solver); 3] =
-    [("dictionary-admm", dictionary_admm), ("code-admm", code_admm), ("code-active-set", code_active_set)];
+const SOLVERS: [(&str, Solver); 5] = [
+    ("dictionary-admm", dictionary_admm),
+    ("dictionary-fista", dictionary_fista),
+    ("code-admm", code_admm),
+    ("code-fista", code_fista),
+    ("code-active-set", code_active_set),
+];
 
 /// The problems by the beginning of their solvers' names, and their titles.
 const PROBLEMS: [(&str, &str); 2] = [("dictionary-", "Dictionary subproblem"), ("code-", "Code subproblem")];
 
 pub(super) fn run(mut cell: Cell, settings: &Settings, folder: &Path) -> Result<Cell> {
-    let Some((_, solver)) = SOLVERS.iter().find(|(name, _)| *name == cell.method) else { return Ok(cell) };
+    let solver = find(&cell.method)?;
     let size = |name: &str| settings.sweep.get(name).and_then(|values| values.first()).copied();
     let (k, side) = (size("filters").context("sweep.filters")?, size("side").context("sweep.side")?);
     let problem = Problem::random(k, side, cell.seed)?;
@@ -62,6 +68,11 @@ pub(super) fn run(mut cell: Cell, settings: &Settings, folder: &Path) -> Result<
     }
     cell.save(folder)?;
     Ok(cell)
+}
+
+pub(super) fn find(name: &str) -> Result<Solver> {
+    let found = SOLVERS.iter().find(|(known, _)| *known == name).map(|(_, solver)| *solver);
+    found.with_context(|| format!("expected some of {}, found {name}", SOLVERS.map(|(known, _)| known).join(", ")))
 }
 
 impl Problem {
@@ -87,6 +98,12 @@ fn dictionary_admm(problem: &Problem, iterations: usize) -> Result<(f64, f64)> {
     dictionary(problem, update)
 }
 
+/// That of OCDL2.
+fn dictionary_fista(problem: &Problem, iterations: usize) -> Result<(f64, f64)> {
+    let update = Ocdl2::new(UpdateConfig { max_iters: iterations, tol: NEVER, ..UpdateConfig::default() });
+    dictionary(problem, update)
+}
+
 /// Any update: absorbing the one code belongs to the statistics and is not charged to the solver.
 fn dictionary(problem: &Problem, mut update: impl Update<f32>) -> Result<(f64, f64)> {
     update.absorb(&problem.sample, &problem.code, &problem.dictionary)?;
@@ -101,6 +118,11 @@ fn dictionary(problem: &Problem, mut update: impl Update<f32>) -> Result<(f64, f
 fn code_admm(problem: &Problem, iterations: usize) -> Result<(f64, f64)> {
     let config = CoderConfig { max_iters: iterations, ..CoderConfig::default() };
     coded(problem, Admm::new(&problem.dictionary, BETA, NEVER, config)?)
+}
+
+fn code_fista(problem: &Problem, iterations: usize) -> Result<(f64, f64)> {
+    let config = CoderConfig { max_iters: iterations, ..CoderConfig::default() };
+    coded(problem, Fista::new(&problem.dictionary, BETA, NEVER, Space::Frequency, config)?)
 }
 
 /// One of its iterations is a round: a full correlation and the descent that follows.
@@ -163,11 +185,9 @@ fn table(runs: &Runs) -> Table {
     for method in runs.methods() {
         let mut row = vec![Entry::plain(method)];
         let series = |name: &str| runs.done(method).next().and_then(|run| run.cell.series.get(name).cloned());
-        let built = SOLVERS.iter().any(|(name, _)| name == method);
         let points = series("iterations").unwrap_or_default();
         let value = |n: &usize| points.iter().find(|p| p.0 == *n as f64).map(|p| format!("{:.2}", p.1));
-        let none = if built { "not run" } else { "not built" };
-        row.extend(columns.iter().map(|n| Entry::plain(value(n).unwrap_or(none.to_owned()))));
+        row.extend(columns.iter().map(|n| Entry::plain(value(n).unwrap_or(NOT_RUN.to_owned()))));
         let last = series("seconds").and_then(|points| points.last().copied());
         row.push(Entry::plain(last.map_or("-".to_owned(), |p| format!("{:.3}", p.0))));
         table.rows.push(row);
