@@ -30,7 +30,8 @@ const MAX_MARKERS: usize = 150;
 /// Names of series are cut after this many characters.
 const MAX_NAME: usize = 44;
 /// Colours for light pages; the report overrides the variables for dark ones. Series beyond them are dashed.
-const PALETTE: [&str; 6] = ["#2563a8", "#c2571a", "#2f7d4f", "#8b4aa8", "#a8831d", "#b03a5b"];
+const PALETTE: [&str; 10] =
+    ["#2563a8", "#c2571a", "#2f7d4f", "#8b4aa8", "#a8831d", "#b03a5b", "#1b8584", "#7a5230", "#5f6b76", "#c765a6"];
 
 /// How a series is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -170,8 +170,8 @@ impl Settings {
     /// What the report says before its figures.
     pub(crate) fn notes(&self) -> Vec<String> {
         let data = self.data.first().map(|data| format!("Data: {}.", data.what));
-        let options = (!self.learn.is_empty()).then(|| format!("Options of every run: {}.", self.learn.trim()));
-        let further = self.per_method.iter().map(|(method, options)| format!("{method} {}", options.trim()));
+        let options = (!self.learn.is_empty()).then(|| format!("Options of every run: `{}`.", self.learn.trim()));
+        let further = self.per_method.iter().map(|(method, options)| format!("{method} `{}`", options.trim()));
         let further: Vec<String> = further.collect();
         let further = (!further.is_empty()).then(|| format!("And of single methods: {}.", further.join("; ")));
         let about = (!self.about.is_empty()).then(|| self.about.trim().to_owned());
