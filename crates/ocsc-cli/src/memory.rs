@@ -108,8 +108,17 @@ pub(crate) fn most_samples<T: Real>(
 
 /// What the system could give, where it says.
 pub(crate) fn available() -> Option<usize> {
+    meminfo("MemAvailable:")
+}
+
+/// All that the system has, where it says.
+pub(crate) fn total() -> Option<usize> {
+    meminfo("MemTotal:")
+}
+
+fn meminfo(name: &str) -> Option<usize> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     Some(1024 * line.trim().strip_suffix("kB")?.trim().parse::<usize>().ok()?)
 }
 

@@ -21,9 +21,6 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-/// The series of the most samples against bytes.
-pub(super) const CAPACITY: &str = "capacity";
-
 /// What is run, and how it ended.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -37,6 +34,8 @@ pub(crate) struct Cell {
     pub(crate) outcome: Outcome,
     /// Samples that are shown, (name, caption).
     pub(crate) shown: Vec<(String, String)>,
+    /// How many samples the method could learn from in so many bytes; none where their number does not matter.
+    pub(crate) capacity: Vec<(usize, Option<usize>)>,
     /// Values against something else than a run's log has, by name.
     pub(crate) series: BTreeMap<String, Vec<(f64, f64)>>,
 }
@@ -127,10 +126,9 @@ impl Cell {
         Ok(self)
     }
 
-    /// Finds out how many samples the method could learn from in so many bytes, for each of the limits: its `capacity`. There
-    /// is no entry for a limit within which any number would do.
+    /// Finds out the capacity for each of the limits.
     pub(super) fn count_capacity(mut self, folder: &Path, limits: &[usize]) -> Result<Cell> {
-        if self.series.contains_key(CAPACITY) {
+        if self.capacity.iter().map(|(limit, _)| limit).eq(limits) {
             return Ok(self);
         }
         let args = self.parsed(&self.file(folder, ".safetensors"))?;
@@ -141,11 +139,8 @@ impl Cell {
         let channels = Samples::<f32>::get(&prepared, 0)?.shape().channels;
         let dictionary = initial::<f32>(&config, channels)?;
         let survey = learn::survey(&source, &config, &dictionary, false)?;
-        let most = |limit: &usize| {
-            let most = memory::most_samples(&survey, &config, &dictionary, *limit)?;
-            Some((*limit as f64, most as f64))
-        };
-        self.series.insert(CAPACITY.to_owned(), limits.iter().filter_map(most).collect());
+        let most = |limit: &usize| (*limit, memory::most_samples(&survey, &config, &dictionary, *limit));
+        self.capacity = limits.iter().map(most).collect();
         self.save(folder)?;
         Ok(self)
     }

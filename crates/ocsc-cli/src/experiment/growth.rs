@@ -1,7 +1,7 @@
 //! More and more training images: PSNR, time and memory against their number, and where memory ends.
 
 use super::NOT_RUN;
-use super::cell::{CAPACITY, Outcome};
+use super::cell::Outcome;
 use super::curves::shown;
 use super::runs::{Run, Runs};
 use crate::chart::{Chart, Series, Style};
@@ -9,7 +9,7 @@ use crate::console::bytes;
 use crate::record::spans;
 use crate::report::{Entry, Section, Table};
 use crate::student::Summary;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A figure of a run.
 type Value = fn(&Run) -> Option<f64>;
@@ -64,10 +64,9 @@ fn table(runs: &Runs) -> Table {
     let mut table = Table { title: "The most images".to_owned(), ..Table::default() };
     let head = ["method", "most images run", "PSNR (dB)", "processor time (s)", "peak memory", "out of memory at"];
     table.head = head.map(str::to_owned).to_vec();
-    let mut limits: Vec<f64> = runs.runs.iter().flat_map(capacity).map(|(limit, _)| *limit).collect();
-    limits.sort_by(|a, b| b.total_cmp(a));
-    limits.dedup();
-    table.head.extend(limits.iter().map(|limit| format!("would fit in {}", bytes(*limit as usize))));
+    let limits: BTreeSet<usize> =
+        runs.runs.iter().flat_map(|run| &run.cell.capacity).map(|(limit, _)| *limit).collect();
+    table.head.extend(limits.iter().map(|limit| format!("would fit in {}", bytes(*limit))));
     table.head.extend(printed.map(|printed| format!("most images, the paper ({})", printed.place)));
     for method in runs.methods() {
         let images = |run: &Run| run.cell.at.as_ref().map_or(0, |(_, images)| *images);
@@ -84,22 +83,15 @@ fn table(runs: &Runs) -> Table {
             Entry::plain(out_of_memory(runs, method)),
         ];
         row.extend(limits.iter().map(|limit| {
-            let run = runs.runs.iter().find(|run| run.cell.method == *method && run.cell.series.contains_key(CAPACITY));
-            let most = |run: &Run| match capacity(run).iter().find(|(of, _)| of == limit) {
-                Some((_, images)) => images.to_string(),
-                None => "any".to_owned(),
-            };
-            Entry::plain(run.map_or("-".to_owned(), most))
+            let cells = runs.runs.iter().map(|run| &run.cell).filter(|cell| cell.method == *method);
+            let found = cells.flat_map(|cell| &cell.capacity).find(|(of, _)| of == limit);
+            let most = |images: Option<usize>| images.map_or("any".to_owned(), |n| n.to_string());
+            Entry::plain(found.map_or("-".to_owned(), |(_, images)| most(*images)))
         }));
         row.extend(printed.map(|p| Entry::plain(p.values.get(method).cloned().unwrap_or("-".to_owned()))));
         table.rows.push(row);
     }
     table
-}
-
-/// The most images against bytes.
-fn capacity(run: &Run) -> &[(f64, f64)] {
-    run.cell.series.get(CAPACITY).map(Vec::as_slice).unwrap_or_default()
 }
 
 /// The fewest images that were too many, and what they would take.

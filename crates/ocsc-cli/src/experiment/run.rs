@@ -157,17 +157,17 @@ fn images(settings: &Settings, place: &Place<'_>) -> Result<usize> {
     Ok(source.len())
 }
 
-/// The memory that runs may take, the least of these: that of the paper's machine, and what is free here.
+/// The memory that runs may take, the least of these: that of the paper's machine, and of this.
 fn limits(settings: &Settings) -> Result<Vec<usize>> {
     let Some(limit) = &settings.memory_limit else { return Ok(Vec::new()) };
     let paper = memory_size(limit).context("memory_limit")?;
-    Ok([paper].into_iter().chain(memory::available().map(rounded)).collect())
+    Ok([paper].into_iter().chain(memory::total().map(rounded)).collect())
 }
 
-/// Down to two digits, so that a cell is not run again because a little more or less is free.
-fn rounded(free: usize) -> usize {
-    let unit = 10usize.pow(free.max(10).ilog10() - 1);
-    free / unit * unit
+/// Down to two digits, so that a cell is not run again because the system takes a little more or less.
+fn rounded(total: usize) -> usize {
+    let unit = 10usize.pow(total.max(10).ilog10() - 1);
+    total / unit * unit
 }
 
 fn words(settings: &Settings, data: &Path, method: &str, seed: u64, further: &[String]) -> Vec<String> {
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn free_memory_is_rounded_down() {
+    fn memory_is_rounded_down() {
         assert_eq!(rounded(21_987_654_321), 21_000_000_000);
         assert_eq!(rounded(99), 99);
         assert_eq!(rounded(3), 3);
