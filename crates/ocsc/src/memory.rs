@@ -1,7 +1,7 @@
 //! How much memory a run will hold, by the method's own account: to be said in advance, without planning anything.
 
 use crate::statistics::{Codes, Lags, Spectral, n_freqs};
-use crate::{Config, Method, Real, Shape};
+use crate::{Atom, Config, Method, Real, Shape};
 
 /// Bytes that a run holds besides the program itself and what reads samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,8 +33,9 @@ pub fn memory<T: Real>(config: &Config, n_samples: usize, sample: Shape, filter:
     let admm_coder = sum(&[product(&[2, maps]), spectra]);
     let batch = |statistics: usize| Memory {
         statistics: sum(&[statistics, kept]),
-        // Of the update: b, the sides of the systems, V and Theta; the maps that are transformed.
-        working: sum(&[admm_coder, product(&[5, spectra]), maps]),
+        // Of the update: b, the sides of the systems, V and Theta; the maps that are transformed. Vectors that grow sample by
+        // sample held up to a third more than is in them.
+        working: sum(&[admm_coder, product(&[5, spectra]), maps, statistics / 3]),
     };
     match config.method {
         // The sample, the residual, the residual in 8 bits, and the atoms and candidates, which are the more the denser the
@@ -57,7 +58,11 @@ pub fn memory<T: Real>(config: &Config, n_samples: usize, sample: Shape, filter:
             let factors = product(&[n_freqs(sample), side, side.next_multiple_of(8), 2, scalar]);
             batch(sum(&[codes(), factors, product(&[n, sample.len(), 5, scalar])]))
         }
-        Method::Deconvnet => Memory { statistics: kept, working: sum(&[product(&[5, maps]), kept]) },
+        // Its codes are far from sparse: up to an eighth of all coefficients was seen. Learner, update and file hold them.
+        Method::Deconvnet => {
+            let codes = product(&[n, k, sample.pixels(), size_of::<Atom<T>>()]) / 8;
+            Memory { statistics: sum(&[kept, codes]), working: sum(&[product(&[5, maps]), kept, product(&[2, codes])]) }
+        }
         Method::Ocdl1 => Memory {
             statistics: product(&[k, filter.pixels(), k, filter.pixels(), scalar]),
             working: sum(&[product(&[config.batch_size, 4, maps]), Lags::<T>::bytes(k, filter)]),
