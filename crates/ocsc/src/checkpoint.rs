@@ -158,6 +158,37 @@ impl<T: Real> Saved<T> {
 
 /// Writes a model file; with `progress`, a checkpoint.
 pub fn save<T: Real>(path: &Path, learner: &dyn Learner<T>, progress: Option<&Progress>) -> Result<()> {
+    let mut write = None;
+    let written = replace_file(path, |temporary| {
+        let mut file = BufWriter::new(File::create(temporary)?);
+        match encode(path, learner, progress, &mut file) {
+            Err(Error::Io { source, .. }) => return Err(source),
+            Err(error) => {
+                // The temporary file is given up by any error; this one is told instead of it.
+                write = Some(error);
+                return Err(std::io::ErrorKind::InvalidData.into());
+            }
+            Ok(()) => {}
+        }
+        file.flush()
+    });
+    written.map_err(|e| write.unwrap_or_else(|| Error::io(path, e)))
+}
+
+/// A model file in memory; with `progress`, a checkpoint.
+pub fn to_bytes<T: Real>(learner: &dyn Learner<T>, progress: Option<&Progress>) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    encode(Path::new("model"), learner, progress, &mut bytes)?;
+    Ok(bytes)
+}
+
+/// Writes the content of a model file; `path` is for messages.
+fn encode<T: Real>(
+    path: &Path,
+    learner: &dyn Learner<T>,
+    progress: Option<&Progress>,
+    to: &mut dyn Write,
+) -> Result<()> {
     let json = |value: serde_json::Result<String>| {
         value.map_err(|e| Error::file(path, "settings", "values that JSON can hold", e))
     };
@@ -183,14 +214,10 @@ pub fn save<T: Real>(path: &Path, learner: &dyn Learner<T>, progress: Option<&Pr
         }
     }
     let header = json(header(&metadata, &tensors))?;
-    let written = replace_file(path, |temporary| {
-        let mut file = BufWriter::new(File::create(temporary)?);
-        file.write_all(&(header.len() as u64).to_le_bytes())?;
-        file.write_all(header.as_bytes())?;
-        tensors.iter().try_for_each(|(_, _, data)| file.write_all(&little_endian(data)))?;
-        file.flush()
-    });
-    written.map_err(|e| Error::io(path, e))
+    let mut write = |bytes: &[u8]| to.write_all(bytes).map_err(|e| Error::io(path, e));
+    write(&(header.len() as u64).to_le_bytes())?;
+    write(header.as_bytes())?;
+    tensors.iter().try_for_each(|(_, _, data)| write(&little_endian(data)))
 }
 
 /// The header of a safetensors file with these tensors, one after the other.
@@ -279,10 +306,14 @@ fn temporary_sibling(path: &Path) -> std::io::Result<tempfile::NamedTempFile> {
 
 /// Reads a model file, converting its numbers to `T`; only a checkpoint of the same scalar can be resumed.
 pub fn load<T: Real>(path: &Path) -> Result<Saved<T>> {
-    let bytes = std::fs::read(path).map_err(|e| Error::io(path, e))?;
+    from_bytes(&std::fs::read(path).map_err(|e| Error::io(path, e))?, path)
+}
+
+/// The content of a model file; `path` is what messages call it.
+pub fn from_bytes<T: Real>(bytes: &[u8], path: &Path) -> Result<Saved<T>> {
     let wrong = |what: &str, expected: &str, found: &dyn std::fmt::Display| Error::file(path, what, expected, found);
-    let file = SafeTensors::deserialize(&bytes).map_err(|e| wrong("model file", "safetensors", &e))?;
-    let (_, header) = SafeTensors::read_metadata(&bytes).map_err(|e| wrong("model file", "safetensors", &e))?;
+    let file = SafeTensors::deserialize(bytes).map_err(|e| wrong("model file", "safetensors", &e))?;
+    let (_, header) = SafeTensors::read_metadata(bytes).map_err(|e| wrong("model file", "safetensors", &e))?;
     let metadata = header.metadata().clone().unwrap_or_default();
     match metadata.get("format").map(String::as_str) {
         Some(FORMAT) => {}

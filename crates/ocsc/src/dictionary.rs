@@ -53,6 +53,17 @@ impl<T: Real> Dictionary<T> {
         Ok(dictionary)
     }
 
+    /// Filters from elsewhere, in double precision: those of norm above 1 are scaled to 1. Also returns the largest norm.
+    pub fn scaled(n_filters: usize, shape: Shape, rank: usize, data: &[f64]) -> Result<(Self, f64)> {
+        let (mut scaled, mut largest) = (Vec::with_capacity(data.len()), 0.0_f64);
+        for filter in data.chunks(shape.len().max(1)) {
+            let norm = filter.iter().map(|v| v * v).sum::<f64>().sqrt();
+            largest = largest.max(norm);
+            scaled.extend(filter.iter().map(|v| T::of(v / norm.max(1.0))));
+        }
+        Ok((Dictionary::new(n_filters, shape, rank, scaled)?, largest))
+    }
+
     /// Gaussian filters of unit norm (Algorithm 3, line 1), the same for a seed on every platform and in `f32` and `f64`
     /// up to rounding.
     pub fn random(n_filters: usize, shape: Shape, rank: usize, seed: u64) -> Result<Self> {

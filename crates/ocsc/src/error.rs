@@ -39,6 +39,9 @@ pub enum Error {
     /// A sample could not be produced by its source; the message names the file.
     #[error("{0}")]
     Source(String),
+    /// More memory would be needed than there is; the message says how much, and what to do.
+    #[error("{0}")]
+    Memory(String),
 }
 
 /// The library's result type.

@@ -66,6 +66,7 @@
 struct Readme;
 
 mod ahead;
+mod axes;
 pub mod checkpoint;
 mod code;
 pub mod coder;
@@ -87,11 +88,14 @@ mod parts;
 pub mod preprocess;
 mod real;
 mod sample;
+pub mod settings;
 mod simd;
+pub mod start;
 pub mod statistics;
 pub mod train;
 pub mod update;
 
+pub use axes::Axes;
 pub use code::{Atom, Code};
 pub use config::Config;
 pub use dictionary::Dictionary;

@@ -1,7 +1,8 @@
-//! How much memory a run will hold, by the method's own account: to be said in advance, without planning anything.
+//! How much memory a run will hold, by the method's own account: to be said in advance, without planning anything, instead of
+//! being killed later.
 
 use crate::statistics::{Codes, Lags, Spectral, n_freqs};
-use crate::{Atom, Config, Method, Real, Shape};
+use crate::{Atom, Config, Error, Method, Real, Result, Shape};
 
 /// Bytes that a run holds besides the program itself and what reads samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -77,4 +78,107 @@ pub fn memory<T: Real>(config: &Config, n_samples: usize, sample: Shape, filter:
             working: product(&[config.batch_size, sample.pixels(), filter.len().saturating_add(40), scalar]),
         },
     }
+}
+
+/// What the samples of a run are like.
+#[derive(Clone, Copy, Debug)]
+pub struct Survey {
+    /// How many there are.
+    pub samples: usize,
+    /// The shape, if all have the same.
+    pub one_size: Option<Shape>,
+    /// The numbers of the largest.
+    pub largest: usize,
+}
+
+/// What a program takes by itself, with its queue of samples.
+const PROGRAM: usize = 16_000_000;
+/// What reading ahead takes for every number of a sample: colours and local means in double precision.
+const READING: usize = 64;
+
+/// Between what a refusal is made of; programs know it by these.
+const NEED: &str = " need ";
+const MORE_THAN: &str = ", more than the ";
+
+impl Survey {
+    /// What learning from such samples takes in all, reading included, and the statistics' part of it.
+    pub fn needs<T: Real>(&self, config: &Config, filter: Shape) -> (usize, usize) {
+        // Methods whose memory depends on the axes take one size only, so the largest sample is any of them.
+        let width = self.largest / filter.channels.max(1);
+        let sample = self.one_size.unwrap_or(Shape { channels: filter.channels, depth: 1, height: 1, width });
+        let need = memory::<T>(config, self.samples, sample, filter);
+        let reading = self.largest.saturating_mul(READING).saturating_add(PROGRAM);
+        (need.total().saturating_add(reading), need.statistics)
+    }
+
+    /// The most samples like these that can be learned from in so much memory; none if their number does not matter.
+    pub fn most_samples<T: Real>(&self, config: &Config, filter: Shape, limit: usize) -> Option<usize> {
+        let fits = |samples: usize| Survey { samples, ..*self }.needs::<T>(config, filter).0 <= limit;
+        let (mut fitting, mut too_many) = (0, 1 << 40);
+        if fits(too_many) {
+            return None;
+        }
+        while too_many - fitting > 1 {
+            let middle = fitting + (too_many - fitting) / 2;
+            *(if fits(middle) { &mut fitting } else { &mut too_many }) = middle;
+        }
+        Some(fitting)
+    }
+
+    /// Refuses what needs more than the limit, or else than the system has free, with the method that would do.
+    pub fn ensure<T: Real>(&self, config: &Config, filter: Shape, limit: Option<usize>) -> Result<()> {
+        let (there, whose) = match (limit, available()) {
+            (Some(limit), _) => (limit, "the memory limit allows"),
+            (None, Some(free)) => (free, "the system has free"),
+            (None, None) => return Ok(()),
+        };
+        let need = self.needs::<T>(config, filter).0;
+        if need <= there {
+            return Ok(());
+        }
+        let other = Config { method: Method::Ocsc, ..config.clone() };
+        let advice = match self.needs::<T>(&other, filter).0 {
+            less if config.method != Method::Ocsc && less <= there => {
+                format!("the method `ocsc` would need {}", size(less))
+            }
+            _ if config.batch_size > 1 => "use fewer or smaller filters, or a smaller batch".to_owned(),
+            _ => "use fewer or smaller filters, or smaller samples".to_owned(),
+        };
+        let (n, need, there) = (config.n_filters, size(need), size(there));
+        Err(Error::Memory(format!("{n} filters of {filter}{NEED}{need}{MORE_THAN}{there} that {whose}; {advice}")))
+    }
+}
+
+/// The part of a message that says how much memory was refused, if it is a refusal of [`Survey::ensure`].
+pub fn refused(message: &str) -> Option<&str> {
+    let (before, _) = message.split_once(MORE_THAN)?;
+    Some(before.rsplit_once(NEED)?.1)
+}
+
+/// What the system could give, where it says.
+pub fn available() -> Option<usize> {
+    meminfo("MemAvailable:")
+}
+
+/// All that the system has, where it says.
+pub fn total() -> Option<usize> {
+    meminfo("MemTotal:")
+}
+
+fn meminfo(name: &str) -> Option<usize> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    Some(1024 * line.trim().strip_suffix("kB")?.trim().parse::<usize>().ok()?)
+}
+
+/// 1234567 bytes as `1.2 MB`.
+pub fn size(bytes: usize) -> String {
+    let mut value = bytes as f64;
+    for unit in ["B", "kB", "MB", "GB"] {
+        if value < 1000.0 {
+            return if unit == "B" { format!("{bytes} B") } else { format!("{value:.1} {unit}") };
+        }
+        value /= 1000.0;
+    }
+    format!("{value:.1} TB")
 }

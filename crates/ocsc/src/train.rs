@@ -8,8 +8,10 @@
 
 mod change;
 mod evaluate;
+mod stream;
 
 pub use evaluate::{Each, Evaluation, Item, Represented, TEST_TOL, code_each, evaluate, refuse};
+pub use stream::{Stream, train_stream};
 
 use crate::ahead::{Ahead, Visit};
 use crate::learner::Learner;

@@ -139,7 +139,7 @@ impl Cell {
         let channels = Samples::<f32>::get(&prepared, 0)?.shape().channels;
         let dictionary = initial::<f32>(&config, channels)?;
         let survey = learn::survey(&source, &config, &dictionary, false)?;
-        let most = |limit: &usize| (*limit, memory::most_samples(&survey, &config, &dictionary, *limit));
+        let most = |limit: &usize| (*limit, survey.most_samples::<f32>(&config, dictionary.shape(), *limit));
         self.capacity = limits.iter().map(most).collect();
         self.save(folder)?;
         Ok(self)

@@ -1,0 +1,140 @@
+//! Learning from samples that come one after the other, without number: what [`super::train`] does for data sets.
+//!
+//! Samples are visited in the order of arrival, and none is held longer than its step. A checkpoint goes on with whatever
+//! stream comes next.
+
+use super::change::ChangeRule;
+use super::{Ended, Evaluation, Outcome, Progress, Schedule, TEST_TOL, evaluate, refuse};
+use crate::learner::Learner;
+use crate::observe::{Moment, Observer};
+use crate::{Error, Real, Result, Sample, Samples};
+use cpu_time::ProcessTime;
+use std::time::Instant;
+
+/// Samples that come one after the other.
+pub trait Stream<T: Real> {
+    /// The next `n` samples, or as many as are left; none at the end of a pass. `Err` ends the run; `Ok(None)` stops it.
+    fn take(&mut self, n: usize) -> Result<Option<Vec<Sample<T>>>>;
+
+    /// Begins again, for another pass.
+    fn rewind(&mut self) -> Result<()> {
+        Err(Error::invalid("passes", "1, as the samples can be read once", "more"))
+    }
+
+    /// What to call the samples after the first `n` of a run, in messages.
+    fn name(&self, n: usize) -> String {
+        format!("after {n} samples")
+    }
+}
+
+/// A run on a stream.
+struct Run<'a, T: Real> {
+    learner: &'a mut dyn Learner<T>,
+    test: Option<&'a dyn Samples<T>>,
+    schedule: &'a Schedule,
+    progress: Progress,
+    rule: ChangeRule<T>,
+    last_test: Option<Evaluation>,
+}
+
+/// Learns from a stream, in so many passes, until it, the schedule or the observer ends. The place in a data set, if `progress` came from one, is left as it is.
+pub fn train_stream<T: Real>(
+    learner: &mut dyn Learner<T>,
+    passes: usize,
+    stream: &mut dyn Stream<T>,
+    test: Option<&dyn Samples<T>>,
+    schedule: &Schedule,
+    progress: Progress,
+    observer: &mut dyn Observer<T>,
+) -> Result<Outcome> {
+    let rule = ChangeRule::new(schedule.stop_tol, learner.dictionary());
+    let mut run = Run { learner, test, schedule, progress, rule, last_test: None };
+    let ended = run.passes(passes, stream, observer)?;
+    let outcome = Outcome { ended, progress: run.progress, test: run.last_test };
+    observer
+        .end(&Moment { progress: &outcome.progress, learner: run.learner, test: outcome.test.as_ref() }, &outcome)?;
+    Ok(outcome)
+}
+
+impl<T: Real> Run<'_, T> {
+    fn passes(&mut self, passes: usize, stream: &mut dyn Stream<T>, observer: &mut dyn Observer<T>) -> Result<Ended> {
+        for pass in 0..passes {
+            if pass > 0 {
+                stream.rewind()?;
+            }
+            let mut visited = 0;
+            let mut batch = stream.take(self.learner.config().batch_size)?;
+            while let Some(samples) = batch.as_ref().filter(|samples| !samples.is_empty()) {
+                if let Some(ended) = self.step(visited, samples, stream, observer)? {
+                    return Ok(ended);
+                }
+                visited += samples.len();
+                batch = stream.take(self.learner.config().batch_size)?;
+            }
+            if batch.is_none() {
+                return Ok(Ended::Stopped);
+            }
+            if let Some(ended) = self.end_of_pass(observer)? {
+                return Ok(ended);
+            }
+        }
+        Ok(Ended::Finished)
+    }
+
+    /// Learns from one batch, of which the first sample is number `visited` of its pass.
+    fn step(
+        &mut self,
+        visited: usize,
+        batch: &[Sample<T>],
+        stream: &dyn Stream<T>,
+        observer: &mut dyn Observer<T>,
+    ) -> Result<Option<Ended>> {
+        let (wall, cpu, before) = (Instant::now(), ProcessTime::now(), self.progress.samples);
+        let visits: Vec<usize> = (visited..visited + batch.len()).collect();
+        let named = |error| match error {
+            Error::Invalid { what, expected, found } => {
+                Error::Invalid { what: format!("{}: {what}", stream.name(before)), expected, found }
+            }
+            other => other,
+        };
+        for sample in batch {
+            self.learner.dictionary().check_sample_shape(sample.shape()).map_err(named)?;
+        }
+        let step = self.learner.learn(&visits, batch).map_err(named)?;
+        self.progress.seconds += wall.elapsed().as_secs_f64();
+        self.progress.cpu_seconds += cpu.elapsed().as_secs_f64();
+        self.progress.step = step.step;
+        self.progress.samples += batch.len();
+        self.rule.follow(&visits, &step.coded);
+        let due = |every: usize| self.progress.samples / every.max(1) > before / every.max(1);
+        let test = if self.schedule.test_every.is_some_and(due) { self.evaluate()? } else { None };
+        let flow = observer.step(&self.moment(test.as_ref()), &step)?;
+        self.last_test = test.or(self.last_test.take());
+        let late = self.schedule.time_limit.is_some_and(|limit| self.progress.seconds >= limit.as_secs_f64());
+        Ok(if flow.is_break() { Some(Ended::Stopped) } else { late.then_some(Ended::TimeLimit) })
+    }
+
+    fn end_of_pass(&mut self, observer: &mut dyn Observer<T>) -> Result<Option<Ended>> {
+        let (wall, cpu) = (Instant::now(), ProcessTime::now());
+        self.learner.end_of_pass()?;
+        self.progress.seconds += wall.elapsed().as_secs_f64();
+        self.progress.cpu_seconds += cpu.elapsed().as_secs_f64();
+        self.progress.pass += 1;
+        let test = self.evaluate()?;
+        let flow = observer.pass(&self.moment(test.as_ref()))?;
+        self.last_test = test.or(self.last_test.take());
+        if flow.is_break() {
+            return Ok(Some(Ended::Stopped));
+        }
+        Ok(self.rule.holds(self.learner.dictionary()).then_some(Ended::Converged))
+    }
+
+    fn moment<'b>(&'b self, test: Option<&'b Evaluation>) -> Moment<'b, T> {
+        Moment { progress: &self.progress, learner: self.learner, test }
+    }
+
+    fn evaluate(&self) -> Result<Option<Evaluation>> {
+        let (config, dictionary) = (self.learner.config(), self.learner.dictionary());
+        self.test.map(|test| evaluate(config, dictionary, test, TEST_TOL, &mut refuse)).transpose()
+    }
+}

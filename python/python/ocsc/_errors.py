@@ -1,0 +1,25 @@
+"""Exceptions and warnings of our own."""
+
+import sys
+
+
+class NotFittedError(ValueError, AttributeError):
+    """Raised when something is asked of an estimator that has learned nothing yet.
+
+    Where scikit-learn is loaded, what is raised is a ``sklearn.exceptions.NotFittedError`` too.
+    """
+
+
+class ConvergenceWarning(UserWarning):
+    """Some codes did not come as close to optimal as was asked; their ``gap`` says how close they came."""
+
+
+def not_fitted(name: str) -> NotFittedError:
+    """The exception to raise by an estimator of this class."""
+    message = f"this {name} is not fitted yet; expected a call of fit or partial_fit before"
+    sklearn = sys.modules.get("sklearn.exceptions")
+    if sklearn is None:
+        return NotFittedError(message)
+    both = type("NotFittedError", (NotFittedError, sklearn.NotFittedError), {"__doc__": NotFittedError.__doc__})
+    error: NotFittedError = both(message)
+    return error

@@ -1,0 +1,724 @@
+"""The estimator."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _native
+from ._codes import Code, Codes
+from ._errors import not_fitted
+from ._functions import assemble, code_all, one, source_of
+from ._inputs import Array, Layout, Reader, Stream, is_stream, reader
+from ._progress import Bar
+from ._settings import (
+    RECORDED,
+    bytes_of,
+    dtype_of,
+    filters_of,
+    lengths,
+    positive,
+    rank_of,
+    seed_of,
+    threads_of,
+)
+from ._types import Step
+
+PICKLE = 1
+"""The version of pickles; one more whenever older ones cannot be read."""
+
+RECORD = np.dtype(
+    [
+        ("step", np.int64),
+        ("pass", np.int64),
+        ("samples", np.int64),
+        ("seconds", np.float64),
+        ("objective", np.float64),
+        ("gap", np.float64),
+        ("nonzeros", np.float64),
+        ("dictionary_change", np.float64),
+        ("reseeded", np.int64),
+    ]
+)
+
+
+class OnlineCSC:
+    """Learn convolutional filters from samples, one after the other, and code new ones.
+
+    Minimises, over filters D_k of norm at most 1 and sparse codes Z_i,
+
+    (1/N) sum_i  1/2 || x_i - sum_k D_k * Z_ik ||^2 + beta ||Z_i||_1
+
+    following Wang, Yao, Kwok, Ni, "Scalable Online Convolutional Sparse Coding", IEEE TIP 27(10), 2018. Memory depends
+    neither on the number of samples nor, with the default method, on their size.
+
+    Parameters
+    ----------
+    n_filters : int, default=100
+        Number of filters.
+    filter_shape : int or tuple of int, default=(11, 11)
+        Filter size: one length for every axis, or one for each.
+    beta : float, default=1.0
+        Weight of the l1 norm.
+    beta_ratio : float, optional
+        Instead of beta: this fraction of the smallest beta with all-zero codes, for the first batch visited.
+    method : str, default='ocsc'
+        The method: ocsc, ocsc-paper, deconvnet, fcsc, ffcsc, cbpdn, consensus, ocdl1, ocdl2 or osc.
+        `ocsc.methods` lists them with a line each.
+    passes : int, default=1
+        Passes over the data; 0 leaves the initial dictionary as it is.
+    batch_size : int, default=1
+        Samples coded between two updates of the dictionary.
+    tol : float, default=0.01
+        Codes are this close to optimal: relative duality gap, or as `stop` says.
+    boundary : {'circular', 'zero', 'free'}, default='circular'
+        What lies outside a sample: itself again (circular), zeros (zero), or nothing that counts (free); all
+        methods but ocsc take circular.
+    init : {'random', 'patches'} or array, default='random'
+        Initial dictionary: random, patches (of the data), or an array of shape (K, C, axes...) or (K, axes...).
+    random_state : int, numpy generator or None, default=0
+        Seeds the initial dictionary and the visiting order. None draws a seed, so that every run differs.
+    threads : int, optional
+        Threads to compute with; all cores by default.
+    dtype : {'f32', 'f64', 'auto'} or numpy dtype, default='f32'
+        Precision that everything is computed in: f32 or f64. With auto, f64 for data in f64 and f32 for others.
+        Arrays of either precision are taken without conversion of the whole.
+    axes : str, optional
+        What the axes of arrays mean: N samples, C channels, D depth or time, H height, W width. By default
+        samples come first and have the axes of `filter_shape`: (N, W), (N, H, W) or (N, D, H, W). For lists and
+        iterators the letters are those of one sample; an N is ignored there.
+    preprocess : str, default='none'
+        none, or steps such as lowpass=5,scale, each at most once: gray (first), mean, scale (by the standard
+        deviation) or scale=NUMBER, lowpass=LAMBDA (minus the smooth part), whiten=ORDER (signals), lcn (local
+        contrast), taper (last).
+    non_negative : bool, default=False
+        Codes without negative values (method ocsc).
+    weights : array of shape (K,), optional
+        One weight per filter on its l1 norm; 1 each by default.
+    max_rounds : int, default=200
+        Rounds of the active-set coder per sample, at most; the gap says how far its code got.
+    forgetting : float, default=3.0
+        The past weighs (1 - 1/t)^this at update t (methods ocsc and osc); 1 is plain averaging.
+    sweeps : int, default=1
+        Sweeps of block descent per update, at most (methods ocsc and osc).
+    sweep_tol : float, default=0.0001
+        End the sweeps of an update when the relative norm of the projected gradient is at most this (method
+        ocsc).
+    reseed : bool, default=True
+        Try the worst-explained patches in the place of filters that no code uses (method ocsc).
+    stop : {'gap', 'residuals', 'change'}, default='gap'
+        The coder's stopping rule: duality gap (gap), relative ADMM residuals (residuals), or the paper's
+        relative change of Z (change); methods other than ocsc, here and below.
+    max_iters : int, default=1000
+        The coder's iterations, at most.
+    rho : float, optional
+        The coder's penalty; 50 beta / max|x| by default.
+    adaptive_rho : bool, default=True
+        Balance the coder's residuals by its penalty, instead of keeping it fixed.
+    relaxation : float, default=1.8
+        The coder's over-relaxation, from 1 (the paper's) up to 2.
+    update_rho : float, optional
+        The update's penalty; 4 ||Z||^2 / K of the first code by default.
+    update_iters : int, default=50
+        The update's iterations, at most.
+    update_tol : float, default=0.001
+        The update's tolerance on its relative residuals.
+    update_reset : bool, default=False
+        Start the update's variables from zero at every sample, as the paper prints it.
+    pass_code_iters : int, default=10
+        Batch methods: the coder's iterations per sample and pass, at most.
+    pass_update_iters : int, default=5
+        Batch methods: the update's iterations per pass, at most.
+    stop_tol : float, optional
+        Stop when the relative changes of codes and dictionary over a pass are both below this (the paper:
+        1e-3).
+    time_limit : float, optional
+        Stop after so many seconds of learning.
+    memory_limit : int or str, optional
+        Refuse to start if more memory than this would be needed, e.g. 500MB or 32GB; what is free by default.
+    verbose : int, default=0
+        1 shows a progress bar on stderr, in terminals and notebooks.
+    callback : callable, optional
+        Called as ``callback(step)`` after every step, in the thread that called, with a `Step`: a dict of what happened. If it
+        returns True the run ends there; None and False go on. An exception ends the run and is raised. The estimator itself
+        changes when the run has ended.
+
+    Attributes
+    ----------
+    filters_ : ndarray of shape (K, axes...) or (K, C, axes...)
+        The filters, each of norm at most 1.
+    beta_ : float
+        The weight of the l1 norm that was used.
+    n_steps_ : int
+        Steps made, each with ``batch_size`` samples.
+    n_samples_seen_ : int
+        Samples learned from, over all passes.
+    history_ : structured ndarray of shape (steps,)
+        One record per step, with the fields of `Step`: ``history_["objective"]`` is a curve.
+    objective_ : float
+        The mean objective over the last pass, each sample coded against the dictionary of its time.
+    gap_ : float
+        The worst relative duality gap over the last pass.
+    n_features_in_ : int
+        The length of signals, where X was an array (n, W).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ocsc import OnlineCSC
+    >>> X = np.random.default_rng(0).standard_normal((4, 24, 24))
+    >>> model = OnlineCSC(n_filters=6, filter_shape=(5, 5), beta=1.5).fit(X)
+    >>> model.filters_.shape
+    (6, 5, 5)
+    >>> codes = model.transform(X)
+    >>> bool(codes.gap.max() <= 0.01)
+    True
+    >>> model.inverse_transform(codes).shape
+    (4, 24, 24)
+
+    A stop by a callback:
+
+    >>> model = OnlineCSC(n_filters=6, filter_shape=(5, 5), callback=lambda step: step["step"] == 2).fit(X)
+    >>> model.n_steps_
+    2
+    """
+
+    def __init__(
+        self,
+        n_filters: int = 100,
+        filter_shape: int | tuple[int, ...] = (11, 11),
+        beta: float = 1.0,
+        beta_ratio: float | None = None,
+        method: str = "ocsc",
+        passes: int = 1,
+        batch_size: int = 1,
+        tol: float = 0.01,
+        boundary: str = "circular",
+        init: str | npt.ArrayLike = "random",
+        random_state: Any = 0,
+        threads: int | None = None,
+        dtype: Any = "f32",
+        axes: str | None = None,
+        preprocess: str = "none",
+        non_negative: bool = False,
+        weights: npt.ArrayLike | None = None,
+        max_rounds: int = 200,
+        forgetting: float = 3.0,
+        sweeps: int = 1,
+        sweep_tol: float = 1e-4,
+        reseed: bool = True,
+        stop: str = "gap",
+        max_iters: int = 1000,
+        rho: float | None = None,
+        adaptive_rho: bool = True,
+        relaxation: float = 1.8,
+        update_rho: float | None = None,
+        update_iters: int = 50,
+        update_tol: float = 1e-3,
+        update_reset: bool = False,
+        pass_code_iters: int = 10,
+        pass_update_iters: int = 5,
+        stop_tol: float | None = None,
+        time_limit: float | None = None,
+        memory_limit: int | str | None = None,
+        verbose: int | bool = 0,
+        callback: Callable[[Step], object] | None = None,
+    ) -> None:
+        self.n_filters = n_filters
+        self.filter_shape = filter_shape
+        self.beta = beta
+        self.beta_ratio = beta_ratio
+        self.method = method
+        self.passes = passes
+        self.batch_size = batch_size
+        self.tol = tol
+        self.boundary = boundary
+        self.init = init
+        self.random_state = random_state
+        self.threads = threads
+        self.dtype = dtype
+        self.axes = axes
+        self.preprocess = preprocess
+        self.non_negative = non_negative
+        self.weights = weights
+        self.max_rounds = max_rounds
+        self.forgetting = forgetting
+        self.sweeps = sweeps
+        self.sweep_tol = sweep_tol
+        self.reseed = reseed
+        self.stop = stop
+        self.max_iters = max_iters
+        self.rho = rho
+        self.adaptive_rho = adaptive_rho
+        self.relaxation = relaxation
+        self.update_rho = update_rho
+        self.update_iters = update_iters
+        self.update_tol = update_tol
+        self.update_reset = update_reset
+        self.pass_code_iters = pass_code_iters
+        self.pass_update_iters = pass_update_iters
+        self.stop_tol = stop_tol
+        self.time_limit = time_limit
+        self.memory_limit = memory_limit
+        self.verbose = verbose
+        self.callback = callback
+
+    # Learning
+
+    def fit(self, X: Any, y: object = None, mask: Any = None) -> OnlineCSC:
+        """Learn filters from samples, from the beginning.
+
+        Samples of arrays and lists are visited in an order that ``random_state`` decides, anew in every pass, and read when
+        they are needed; those of iterators in the order in which they come, and not one more than needed is drawn.
+
+        Whatever ends a run early (Ctrl-C, an exception, a callback, ``time_limit``), what was learned up to there is kept.
+
+        Parameters
+        ----------
+        X : array, list of arrays, or iterable
+            An array (n, H, W) of images, (n, W) of signals or (n, D, H, W) of volumes, as ``filter_shape`` says, or with other
+            axes, as ``axes`` says; a list of samples, which may differ in size; or an iterator or generator of samples, for
+            one pass. Anything that numpy understands: torch tensors, memory maps, masked arrays. Objects that have a shape
+            or a length but are not in memory, such as datasets of h5py, are read sample by sample.
+        y : ignored
+            For scikit-learn.
+        mask : array or list of arrays, optional
+            Which values were observed (true or nonzero), with the axes of X, or without its samples or channels axis. Values
+            that were not have no influence; they may be NaN. The masks of masked arrays, where true means *not* observed,
+            are heeded too.
+
+        Returns
+        -------
+        OnlineCSC
+            The estimator itself.
+        """
+        source = source_of(X, self.axes, rank_of(self.filter_shape), mask)
+        learner = self._new_learner(source)
+        total: int | None = None
+        if isinstance(source, Stream):
+            source.check_passes(self.passes)
+        else:
+            total = len(source) * self.passes
+        try:
+            self._run(learner, source, self.passes, total)
+        finally:
+            # Not if it was refused at the door: then the estimator is as before.
+            if learner.is_started:
+                self._adopt(learner, source)
+        return self
+
+    def partial_fit(self, X: Any, y: object = None, mask: Any = None) -> OnlineCSC:
+        """Learn from more samples, once, in their order.
+
+        Goes on where `fit`, `partial_fit` or a checkpoint ended; from the filters of a finished model file with new statistics.
+        The settings are those of the start. Only for methods that learn online.
+
+        Parameters
+        ----------
+        X : array, list of arrays, or iterable
+            As for `fit`, or an array that is a single sample.
+        y : ignored
+            For scikit-learn.
+        mask : array or list of arrays, optional
+            As for `fit`.
+
+        Returns
+        -------
+        OnlineCSC
+            The estimator itself.
+
+        Examples
+        --------
+        >>> import numpy as np, ocsc
+        >>> model = ocsc.OnlineCSC(n_filters=4, filter_shape=(5, 5), beta=2.0)
+        >>> rng = np.random.default_rng(0)
+        >>> for _ in range(3):
+        ...     model = model.partial_fit(rng.standard_normal((16, 16)))
+        >>> model.n_steps_
+        3
+        """
+        old: _native.Learner | None = getattr(self, "_learner", None)
+        rank = rank_of(self.filter_shape) if old is None else self._layout.rank
+        if is_stream(X):
+            source: Reader | Stream = Stream(X, self.axes, rank, mask)
+        else:
+            source = reader(X, self.axes, rank, mask, single=True)
+        learner = self._new_learner(source) if old is None else old
+        method = self.method if old is None else old.settings()["method"]
+        if method in _native.batch_methods():
+            raise ValueError(f"method: expected one that learns online for partial_fit, found {method!r}; use fit")
+        try:
+            stream = source if isinstance(source, Stream) else _InOrder(source)
+            self._run(learner, stream, 1, None if isinstance(source, Stream) else len(source))
+        finally:
+            if learner.is_started:
+                self._adopt(learner, source)
+        return self
+
+    def _new_learner(self, source: Reader | Stream) -> _native.Learner:
+        """A run that is about to begin; refuses bad settings."""
+        rank = source.layout.rank
+        self._check_features(source)
+        settings = {name: getattr(self, name) for name in RECORDED}
+        settings["filter_shape"] = lengths(self.filter_shape, rank)
+        settings["random_state"] = seed_of(self.random_state)
+        settings["dtype"] = dtype_of(self.dtype, source.dtype)
+        return _native.Learner(settings, filters_of(self.init, rank), positive("beta_ratio", self.beta_ratio))
+
+    def _check_features(self, source: Reader | Stream) -> None:
+        """That signals are as long as the filters, in scikit-learn's words; others are refused when they are read."""
+        shapes = source.shapes if isinstance(source, Reader) else None
+        if source.layout.letters == "W" and shapes is not None and isinstance(self.init, str):
+            shortest, least = min(shape[0] for shape in shapes), lengths(self.filter_shape, 1)[0]
+            if shortest < least:
+                raise ValueError(
+                    f"X: Found array with {shortest} feature(s) while a minimum of {least} is required, the length of the "
+                    "filters (filter_shape)"
+                )
+
+    def _run(self, learner: _native.Learner, source: Any, passes: int, total: int | None) -> None:
+        """Learns, with progress bar and callback."""
+        done = learner.n_samples if learner.is_started else 0
+        bar = Bar(None if total is None else done + total) if self.verbose else None
+        callback = self.callback
+        watcher: Callable[[Step], bool] | None = None
+        if bar is not None or callback is not None:
+
+            def watcher(step: Step) -> bool:
+                if bar is not None:
+                    bar.show(step)
+                return callback is not None and bool(callback(step))
+
+        limits = (positive("stop_tol", self.stop_tol), positive("time_limit", self.time_limit), threads_of(self.threads))
+        try:
+            if isinstance(source, Reader):
+                limit = bytes_of(self.memory_limit)
+                learner.fit(source, len(source), watcher, *limits, limit, source.sizes())
+            else:
+                learner.fit_stream(source, passes, watcher, *limits)
+        finally:
+            if bar is not None:
+                bar.close()
+
+    def _adopt(self, learner: _native.Learner, source: Reader | Stream) -> None:
+        self._learner = learner
+        self._layout = source.layout
+        shapes = source.shapes if isinstance(source, Reader) else None
+        if source.layout.letters == "W" and shapes is not None and len(shapes) == 1:
+            self.n_features_in_ = int(shapes[0][0])
+        elif hasattr(self, "n_features_in_"):
+            del self.n_features_in_
+
+    # What was learned
+
+    def _fitted(self) -> _native.Learner:
+        learner: _native.Learner | None = getattr(self, "_learner", None)
+        if learner is None:
+            raise not_fitted(type(self).__name__)
+        return learner
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return getattr(self, "_learner", None) is not None
+
+    @property
+    def filters_(self) -> Array:
+        """The filters, of shape (K, axes...), or (K, C, axes...) for samples with channels; each of norm at most 1."""
+        filters = self._fitted().filters()
+        return filters if "C" in self._layout.letters or filters.shape[1] > 1 else filters[:, 0]
+
+    @property
+    def beta_(self) -> float:
+        """The weight of the l1 norm: ``beta``, or what ``beta_ratio`` made of it."""
+        beta: float = self._fitted().settings()["beta"]
+        return beta
+
+    @property
+    def n_steps_(self) -> int:
+        """How many steps were made, each with ``batch_size`` samples."""
+        return self._fitted().n_steps
+
+    @property
+    def n_samples_seen_(self) -> int:
+        """How many samples were learned from, over all passes."""
+        return self._fitted().n_samples
+
+    @property
+    def history_(self) -> Array:
+        """One record per step of this session: a structured array with the fields of `Step`."""
+        columns = self._fitted().history()
+        history: Array = np.empty(len(columns["step"]), RECORD)
+        for name, column in columns.items():
+            history[name] = column
+        return history
+
+    def _last_pass(self) -> Array:
+        history = self.history_
+        return history[history["pass"] == history["pass"][-1]] if len(history) else history
+
+    @property
+    def objective_(self) -> float:
+        """The mean objective over the last pass, each sample coded against the dictionary of its time; NaN after `load`."""
+        last = self._last_pass()
+        return float(last["objective"].mean()) if len(last) else float("nan")
+
+    @property
+    def gap_(self) -> float:
+        """The worst relative duality gap over the last pass; NaN after `load`."""
+        last = self._last_pass()
+        return float(last["gap"].max()) if len(last) else float("nan")
+
+    # Coding
+
+    def _coding(self) -> tuple[dict[str, Any], Array]:
+        """The settings for new data, and the filters (K, C, axes...)."""
+        learner = self._fitted()
+        settings = learner.settings()
+        settings.update(tol=self.tol, max_rounds=self.max_rounds, method="ocsc")
+        return settings, learner.filters()
+
+    def _source(self, X: Any, mask: Any) -> Reader | Stream:
+        axes = self.axes
+        if axes is None and "C" in self._layout.letters:
+            axes = self._layout.letters
+        return source_of(X, axes, self._layout.rank, mask)
+
+    def transform(self, X: Any, mask: Any = None) -> Codes:
+        """Sparse codes of samples, to a relative duality gap of ``tol``, by the active-set coder whatever the method.
+
+        Parameters
+        ----------
+        X : array, list of arrays, or iterable
+            As for `fit`; sizes may differ from those that were learned from.
+        mask : array or list of arrays, optional
+            As for `fit`.
+
+        Returns
+        -------
+        Codes
+            Warns with `ConvergenceWarning` of codes that did not reach ``tol``.
+        """
+        settings, filters = self._coding()
+        return code_all(settings, filters, self._source(X, mask), threads_of(self.threads))
+
+    def fit_transform(self, X: Any, y: object = None, mask: Any = None) -> Codes:
+        """`fit`, then `transform` with the filters that were learned.
+
+        Parameters
+        ----------
+        X, y, mask
+            As for `fit`; X must be readable twice.
+
+        Returns
+        -------
+        Codes
+        """
+        if is_stream(X) and hasattr(X, "__next__"):
+            raise ValueError("X: expected data that can be read twice, for fit and for transform, found an iterator")
+        return self.fit(X, y, mask).transform(X, mask)
+
+    def inverse_transform(self, X: Codes | Code, original: Any = None) -> Any:
+        """What codes stand for.
+
+        Parameters
+        ----------
+        X : Codes or Code
+            From `transform`.
+        original : array or list of arrays, optional
+            The samples that were coded. Codes describe samples after preprocessing; what that took out (mean, smooth part,
+            contrast) is taken from here, so that the result comes back as before preprocessing.
+
+        Returns
+        -------
+        ndarray or list of ndarray
+            An array with the axes that were learned from where sizes are equal, in f64; else a list. For a `Code`, its
+            sample.
+        """
+        settings, filters = self._coding()
+        parts = [X] if isinstance(X, Code) else list(X)
+        samples = [one(part, filters, settings) for part in parts]
+        if original is not None:
+            originals = reader(original, self.axes, self._layout.rank, single=isinstance(X, Code))
+            if len(originals) != len(samples):
+                raise ValueError(f"original: expected {len(samples)} samples, as there are codes, found {len(originals)}")
+            samples = [_native.undo(settings["preprocess"], originals(i), x) for i, x in enumerate(samples)]
+        layout = self._layout if "C" in self._layout.letters or filters.shape[1] == 1 else Layout("C" + self._layout.letters)
+        turned = [layout.turn_back(sample) for sample in samples]
+        if isinstance(X, Code):
+            return turned[0]
+        letters = _native.axes(self.axes) if self.axes is not None else "N" + layout.letters
+        return assemble(turned, letters)
+
+    def evaluate(self, X: Any, mask: Any = None, tol: float | None = None) -> dict[str, float]:
+        """How well the filters represent samples, as the program's ``ocsc evaluate`` says.
+
+        Parameters
+        ----------
+        X : array or list of arrays
+            As for `fit`.
+        mask : array or list of arrays, optional
+            As for `fit`.
+        tol : float, optional
+            The relative duality gap to code to; 0.003 by default.
+
+        Returns
+        -------
+        dict
+            Means over samples of ``objective`` = ``data_term`` + beta ``l1``, ``psnr`` with its ``psnr_peak`` (the range of
+            the samples after preprocessing) and ``nonzeros``; the worst ``gap``; ``samples`` and ``seconds``.
+        """
+        settings, filters = self._coding()
+        source = self._source(X, mask)
+        if isinstance(source, Stream):
+            raise ValueError("X: expected data that can be read twice, for their range and their codes, found an iterator")
+        return _native.evaluate(settings, filters, source, len(source), positive("tol", tol), threads_of(self.threads))
+
+    def score(self, X: Any, y: object = None, mask: Any = None) -> float:
+        """Minus the mean objective 1/2 ||x - D z||^2 + beta ||z||_1 of samples, so that larger is better.
+
+        Samples are coded to a relative gap of 0.3 %. Scores compare estimators of equal ``beta`` on equal data; with another
+        beta the objective is another.
+
+        Parameters
+        ----------
+        X, y, mask
+            As for `fit`.
+
+        Returns
+        -------
+        float
+        """
+        return -self.evaluate(X, mask)["objective"]
+
+    # Files
+
+    def save(self, path: str | os.PathLike[str], *, checkpoint: bool = False) -> None:
+        """Write a model file, which the program and `ocsc.load` read.
+
+        Parameters
+        ----------
+        path : path
+            The ``.safetensors`` file to write; replaced as a whole.
+        checkpoint : bool, default=False
+            Also write the statistics, so that `partial_fit` and ``ocsc learn --resume`` go on where learning ended.
+        """
+        self._fitted().save(path, checkpoint)
+
+    @classmethod
+    def from_learner(cls, learner: _native.Learner, params: Mapping[str, Any]) -> OnlineCSC:
+        """An estimator around a run that was read; users call `ocsc.load`."""
+        settings = learner.settings()
+        unknown = [name for name in params if name not in cls._names()]
+        if unknown:
+            raise TypeError(f"load: expected parameters of {cls.__name__}, found {', '.join(unknown)}")
+        model = cls(**{**settings, **params})
+        filters = learner.filters()
+        rank = filters.ndim - 2
+        letters = "DHW"[3 - rank :]
+        if model.axes is not None:
+            letters = _native.axes(model.axes).replace("N", "")
+            if Layout(letters).rank != rank:
+                raise ValueError(f"axes: expected {rank} spatial axes, as the model's filters have, found {model.axes!r}")
+        model._learner = learner
+        model._layout = Layout(letters)
+        return model
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(self.__dict__)
+        learner = state.pop("_learner", None)
+        layout = state.pop("_layout", None)
+        return {
+            "ocsc_pickle": PICKLE,
+            "version": _native.version(),
+            "attributes": state,
+            "learner": None if learner is None else learner.dumps(),
+            "history": None if learner is None else learner.history(),
+            "letters": None if layout is None else layout.letters,
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        found = state.get("ocsc_pickle")
+        if found != PICKLE:
+            made = state.get("version", "an unknown version")
+            raise ValueError(
+                f"pickle: expected version {PICKLE} of ocsc {_native.version()}, found version {found} of ocsc {made}; save "
+                "models with ocsc.save to read them with other versions"
+            )
+        self.__dict__.update(state["attributes"])
+        if state["learner"] is not None:
+            self._learner = _native.loads(state["learner"], state["history"])
+            self._layout = Layout(state["letters"])
+
+    # scikit-learn's conventions
+
+    @classmethod
+    def _names(cls) -> list[str]:
+        return [name for name in inspect.signature(cls.__init__).parameters if name != "self"]
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The parameters by name.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+            For scikit-learn; there are no estimators inside.
+
+        Returns
+        -------
+        dict
+        """
+        return {name: getattr(self, name) for name in self._names()}
+
+    def set_params(self, **params: Any) -> OnlineCSC:
+        """Set parameters by name.
+
+        Parameters
+        ----------
+        **params
+            As for the constructor.
+
+        Returns
+        -------
+        OnlineCSC
+            The estimator itself.
+        """
+        names = self._names()
+        for name, value in params.items():
+            if name not in names:
+                raise ValueError(f"{name}: expected a parameter of {type(self).__name__}: {', '.join(names)}")
+            setattr(self, name, value)
+        return self
+
+    def __repr__(self) -> str:
+        defaults = inspect.signature(type(self).__init__).parameters
+        changed = [
+            f"{name}={value!r}" for name, value in self.get_params().items() if repr(value) != repr(defaults[name].default)
+        ]
+        return f"{type(self).__name__}({', '.join(changed)})"
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import InputTags, Tags, TargetTags, TransformerTags
+
+        return Tags(
+            estimator_type="transformer",
+            target_tags=TargetTags(required=False),
+            transformer_tags=TransformerTags(preserves_dtype=[]),
+            input_tags=InputTags(two_d_array=True, three_d_array=True, allow_nan=False, sparse=False),
+        )
+
+
+class _InOrder:
+    """A reader as a stream, in its order."""
+
+    def __init__(self, source: Reader) -> None:
+        self._source = source
+        self._next = 0
+
+    def __call__(self, n: int) -> list[Any]:
+        begin = self._next
+        self._next = min(begin + n, len(self._source))
+        return [self._source(i) for i in range(begin, self._next)]

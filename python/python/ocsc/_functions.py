@@ -1,0 +1,299 @@
+"""Coding without an estimator: filters in, codes out."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _native
+from ._codes import Code, Codes, concatenate, from_native
+from ._errors import ConvergenceWarning
+from ._inputs import Array, Layout, Reader, Stream, is_stream, reader
+from ._settings import dtype_of, threads_of
+
+if TYPE_CHECKING:
+    from ._estimator import OnlineCSC
+
+GROUP = 16
+"""So many samples of a stream are coded at the same time."""
+
+
+def full_filters(filters: npt.ArrayLike, axes: str | None) -> Array:
+    """Filters as (K, C, axes...), from that or from (K, axes...)."""
+    array = np.asarray(filters)
+    if array.dtype != np.float32:
+        array = array.astype(np.float64, copy=False)
+    if array.ndim < 2 or array.ndim > 5:
+        raise ValueError(f"filters: expected shape (K, axes...) or (K, C, axes...), found {array.shape}")
+    has_channels = array.ndim == 5 or (axes is not None and "C" in axes.upper())
+    if axes is not None:
+        rank = Layout(_native.axes(axes).replace("N", "")).rank
+        has_channels = array.ndim == rank + 2
+        if array.ndim not in (rank + 1, rank + 2):
+            raise ValueError(f"filters: expected {rank} spatial axes, as axes {axes!r} names, found shape {array.shape}")
+    return array if has_channels else array[:, None]
+
+
+def code_all(settings: dict[str, Any], filters: Array, source: Reader | Stream, threads: int | None) -> Codes:
+    """The codes of all samples of a source; warns of those that did not reach the tolerance."""
+    rank = filters.ndim - 2
+    rest = [(source, len(source))] if isinstance(source, Reader) else _groups(source)
+    parts = []
+    missed = 0
+    for get, length in rest:
+        raw = _native.code(settings, filters, get, length, threads)
+        missed += int(np.count_nonzero(~raw["converged"]))
+        parts.append(from_native(raw, len(filters), rank, settings["beta"]))
+    codes = concatenate(parts)
+    if missed:
+        warnings.warn(
+            f"{missed} of {len(codes)} codes did not reach the tolerance {settings['tol']}; codes.gap says how close they "
+            "came. Raise max_rounds, or use dtype='f64'",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+    return codes
+
+
+def _groups(stream: Stream) -> Any:
+    """A stream as readers of a few samples each."""
+    while items := stream(GROUP):
+        yield items.__getitem__, len(items)
+
+
+def source_of(X: Any, axes: str | None, rank: int | None, mask: Any) -> Reader | Stream:
+    """Anything that users call data."""
+    return Stream(X, axes, rank, mask) if is_stream(X) else reader(X, axes, rank, mask)
+
+
+def code(
+    X: Any,
+    filters: npt.ArrayLike,
+    beta: float = 1.0,
+    *,
+    tol: float = 0.01,
+    boundary: str = "circular",
+    non_negative: bool = False,
+    weights: npt.ArrayLike | None = None,
+    max_rounds: int = 200,
+    mask: Any = None,
+    axes: str | None = None,
+    preprocess: str = "none",
+    dtype: Any = "f32",
+    threads: int | None = None,
+) -> Codes:
+    """Sparse codes of samples for given filters.
+
+    Solves min 1/2 ||x - D z||^2 + beta ||z||_1 for every sample x, to a relative duality gap of `tol`.
+
+    Parameters
+    ----------
+    X : array, list of arrays, or iterable
+        Samples, as for `OnlineCSC.fit`.
+    filters : array of shape (K, axes...) or (K, C, axes...)
+        The filters, each of norm at most 1.
+    beta : float, default=1.0
+        Weight of the l1 norm; `beta_max` gives the largest useful one.
+    tol, boundary, non_negative, weights, max_rounds, axes, preprocess, dtype, threads
+        As for `OnlineCSC`.
+    mask : array or list of arrays, optional
+        Which values were observed.
+
+    Returns
+    -------
+    Codes
+
+    Examples
+    --------
+    >>> import numpy as np, ocsc
+    >>> rng = np.random.default_rng(0)
+    >>> filters = rng.standard_normal((4, 5, 5))
+    >>> filters /= np.sqrt((filters**2).sum((1, 2), keepdims=True))
+    >>> X = rng.standard_normal((2, 16, 16))
+    >>> beta = 0.5 * ocsc.beta_max(X, filters).max()
+    >>> codes = ocsc.code(X, filters, beta, tol=1e-3)
+    >>> bool(codes.gap.max() <= 1e-3)
+    True
+    """
+    full = full_filters(filters, axes)
+    rank = full.ndim - 2
+    source = source_of(X, axes, rank, mask)
+    settings = {
+        "beta": beta,
+        "tol": tol,
+        "boundary": boundary,
+        "non_negative": non_negative,
+        "weights": weights,
+        "max_rounds": max_rounds,
+        "preprocess": preprocess,
+        "n_filters": len(full),
+        "filter_shape": list(full.shape[2:]),
+        "dtype": dtype_of(dtype, source.dtype),
+    }
+    return code_all(settings, full, source, threads_of(threads))
+
+
+def beta_max(
+    X: Any,
+    filters: npt.ArrayLike,
+    *,
+    boundary: str = "circular",
+    mask: Any = None,
+    axes: str | None = None,
+    preprocess: str = "none",
+    dtype: Any = "f32",
+    threads: int | None = None,
+) -> npt.NDArray[np.float64]:
+    """The smallest beta with an all-zero code, for every sample: max |D^T x|.
+
+    Parameters
+    ----------
+    X, filters, boundary, mask, axes, preprocess, dtype, threads
+        As for `code`.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+    """
+    full = full_filters(filters, axes)
+    source = reader(X, axes, full.ndim - 2, mask)
+    settings = {
+        "boundary": boundary,
+        "preprocess": preprocess,
+        "n_filters": len(full),
+        "filter_shape": list(full.shape[2:]),
+        "dtype": dtype_of(dtype, source.dtype),
+    }
+    return np.asarray(_native.beta_max(settings, full, source, len(source), threads_of(threads)))
+
+
+def reconstruct(
+    codes: Codes | Code, filters: npt.ArrayLike, *, boundary: str = "circular", axes: str | None = None
+) -> Any:
+    """What codes stand for: the sums of filters at their positions.
+
+    Parameters
+    ----------
+    codes : Codes or Code
+        From `code` or `OnlineCSC.transform`.
+    filters : array of shape (K, axes...) or (K, C, axes...)
+        The filters that the codes were made with.
+    boundary : str, default='circular'
+        The boundary that the codes were made with.
+    axes : str, optional
+        The order of the axes of the result; by default (N, axes...), or (N, C, axes...) with several channels.
+
+    Returns
+    -------
+    ndarray or list of ndarray
+        An array with one sample after the other where sizes are equal, in f64; else a list. For a `Code`, its sample.
+    """
+    full = full_filters(filters, axes)
+    rank = full.ndim - 2
+    letters = _native.axes(axes) if axes is not None else ("NC" if full.shape[1] > 1 else "N") + "DHW"[3 - rank :]
+    layout = Layout(letters.replace("N", ""))
+    settings = {"boundary": boundary, "n_filters": len(full), "filter_shape": list(full.shape[2:])}
+    single = isinstance(codes, Code)
+    samples = [layout.turn_back(one(part, full, settings)) for part in ([codes] if isinstance(codes, Code) else codes)]
+    if single:
+        return samples[0]
+    return assemble(samples, letters)
+
+
+def one(code: Code, filters: Array, settings: dict[str, Any]) -> Array:
+    """The sample (channel, depth, height, width) of a code."""
+    axes = code.shape[1:]
+    shape = (1,) * (3 - len(axes)) + axes
+    inside = bool(np.all((code.position >= 0) & (code.position < np.array(axes, int))))
+    if not inside or code.shape[0] != len(filters):
+        raise ValueError(
+            f"code: expected {len(filters)} filters, as there are, and positions within the code's shape, found {code!r}"
+        )
+    flat = np.ravel_multi_index(tuple(code.position.T), axes).astype(np.int64)
+    triple = (shape[0], shape[1], shape[2])
+    value = code.value.astype(np.float64, copy=False)
+    return _native.reconstruct(settings, filters, triple, code.filter.astype(np.int64), flat, value)
+
+
+def assemble(samples: list[Array], letters: str) -> Any:
+    """Samples as one array where their sizes are equal, with the N axis where the letters have it."""
+    if any(sample.shape != samples[0].shape for sample in samples):
+        return samples
+    return np.stack(samples, axis=letters.index("N") if "N" in letters else 0)
+
+
+def preprocess(X: Any, steps: str, *, mask: Any = None, axes: str | None = None) -> Any:
+    """Samples after preprocessing, as the program does it to images.
+
+    Parameters
+    ----------
+    X : array or list of arrays
+        Samples. Without `axes`, arrays of 2 or 3 axes are (n, W) or (n, H, W).
+    steps : str
+        Steps such as ``'gray,lcn,taper'`` or ``'lowpass=5,scale'``, as for `OnlineCSC`.
+    mask : array or list of arrays, optional
+        Which values were observed; ``gray``, ``mean`` and ``scale`` take masks.
+    axes : str, optional
+        What the axes mean, as for `OnlineCSC`.
+
+    Returns
+    -------
+    ndarray or list of ndarray
+        In f64; of the axes of X, with one channel after ``gray``.
+
+    Examples
+    --------
+    >>> import numpy as np, ocsc
+    >>> X = np.random.default_rng(0).random((2, 16, 16))
+    >>> bool(abs(ocsc.preprocess(X, "mean").mean()) < 1e-12)
+    True
+    """
+    source = reader(X, axes, None, mask)
+    prepared = [source.layout.turn_back(_native.prepare(steps, source(i))) for i in range(len(source))]
+    letters = "N" + source.layout.letters if axes is None or "N" not in axes.upper() else _native.axes(axes)
+    return assemble(prepared, letters)
+
+
+def load(path: str | os.PathLike[str], **params: Any) -> OnlineCSC:
+    """Reads a model file, of this package or of the program.
+
+    Parameters
+    ----------
+    path : path
+        A ``.safetensors`` file.
+    **params
+        Parameters of `OnlineCSC` that model files do not hold, such as ``axes`` or ``threads``.
+
+    Returns
+    -------
+    OnlineCSC
+        A fitted estimator with the settings of the file. `OnlineCSC.partial_fit` goes on learning: with the statistics of a
+        checkpoint, with new ones from the filters of a finished model.
+    """
+    from ._estimator import OnlineCSC
+
+    learner = _native.load(path)
+    return OnlineCSC.from_learner(learner, params)
+
+
+def save(model: OnlineCSC, path: str | os.PathLike[str], *, checkpoint: bool = False) -> None:
+    """Writes a model file, which the program reads too.
+
+    Parameters
+    ----------
+    model : OnlineCSC
+        A fitted estimator.
+    path : path
+        The ``.safetensors`` file to write; replaced as a whole.
+    checkpoint : bool, default=False
+        Also write the statistics, so that learning can go on where it ended.
+    """
+    model.save(path, checkpoint=checkpoint)
+
+
+__all__ = ["beta_max", "code", "load", "preprocess", "reconstruct", "save"]

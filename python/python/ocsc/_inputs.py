@@ -1,0 +1,306 @@
+"""Whatever users call data, as readers and streams of single samples.
+
+The native half takes samples as items ``(values, mask)`` with the axes (channel, depth, height, width). All arrays
+here are views: the one copy of a sample is made when the native half takes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, islice
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ._native import axes as parse_axes
+
+Array = npt.NDArray[Any]
+Item = tuple[Array, "npt.NDArray[np.bool_] | None"]
+
+SPATIAL = {1: "W", 2: "HW", 3: "DHW"}
+
+
+class Layout:
+    """What the axes of one sample mean, and how many of them are spatial."""
+
+    def __init__(self, letters: str) -> None:
+        self.letters = letters
+        self.rank = 3 if "D" in letters else 2 if "H" in letters else 1
+        present = [letter for letter in "CDHW" if letter in letters]
+        self._order = [letters.index(letter) for letter in present]
+        self._insert = tuple(slice(None) if letter in letters else None for letter in "CDHW")
+        self._drop = tuple(slice(None) if letter in letters else 0 for letter in "CDHW")
+        self._back = [present.index(letter) for letter in letters]
+
+    def turn(self, sample: Array) -> Array:
+        """The sample as (channel, depth, height, width); a view."""
+        view: Array = sample.transpose(self._order)[self._insert]
+        return view
+
+    def turn_back(self, sample: Array) -> Array:
+        """A sample (channel, depth, height, width) with the user's axes; a view."""
+        view: Array = sample[self._drop].transpose(self._back)
+        return view
+
+    def without_channels(self) -> Layout:
+        """For masks that hold for all channels."""
+        return Layout(self.letters.replace("C", ""))
+
+
+def choose_axes(axes: str | None, ndim: int, rank: int | None, stacked: bool) -> str:
+    """The letters of an array with so many axes; with an N if it is ``stacked``, without for a single sample.
+
+    ``rank`` is the number of spatial axes that the filters have, if it is known.
+    """
+    if axes is not None:
+        letters = parse_axes(axes)
+        own = letters.replace("N", "")
+        if not stacked:
+            letters = own
+        elif "N" not in letters and len(letters) == ndim - 1:
+            letters = "N" + letters
+        if len(letters) != ndim:
+            what = "X" if stacked else "a sample"
+            raise ValueError(f"axes {axes!r} names {len(letters)} axes, but {what} has {ndim}; expected as many")
+        found = Layout(own).rank
+        if rank is not None and found != rank:
+            raise ValueError(
+                f"filter_shape: expected {found} lengths, as axes {axes!r} names {found} spatial axes, found {rank}"
+            )
+        return letters
+    own_ndim = ndim - stacked
+    wanted = rank if rank is not None else own_ndim
+    if own_ndim == wanted and wanted in (SPATIAL if rank is not None else (1, 2)):
+        return "N" * stacked + SPATIAL[wanted]
+    n, what = ("N", "X") if stacked else ("", "a sample")
+    shape = "(" + ", ".join(n + SPATIAL.get(wanted, "HW")) + ")"
+    message = f"{what}: expected {wanted + stacked if rank else '2 or 3'} axes {shape}, found {ndim}"
+    if stacked and rank is not None and ndim == rank:
+        raise ValueError(f"{message}. Reshape your data: one sample is X[None]; sets of signals take a filter_shape of one length")
+    if own_ndim == wanted + 1 or rank is None:
+        spatial = SPATIAL.get(wanted, "HW") if rank is not None else "HW"
+        raise ValueError(f"{message}; with channels, say where they are: axes={n + 'C' + spatial!r} or {n + spatial + 'C'!r}")
+    raise ValueError(f"{message}; say what they are with axes, e.g. {n + 'C' + SPATIAL.get(wanted, 'HW')!r}")
+
+
+def numeric(sample: Any, what: str = "X") -> tuple[Array, npt.NDArray[np.bool_] | None]:
+    """Values in f32 or f64, and which were observed if it is a masked array; views where they can be."""
+    if isinstance(sample, np.ma.MaskedArray):
+        mask: npt.NDArray[np.bool_] | None = ~np.ma.getmaskarray(sample)
+        values: Array = np.asarray(sample.data)
+    else:
+        mask = None
+        values = np.asarray(sample)
+    if values.dtype == np.float32 or values.dtype == np.float64:
+        return (values if values.flags.aligned else values.copy()), mask
+    if values.dtype.kind == "c":
+        raise ValueError(f"{what}: Complex data not supported; expected real numbers, found {values.dtype}")
+    return values.astype(np.float64), mask
+
+
+def truths(mask: Any) -> npt.NDArray[np.bool_]:
+    """A mask of truths: nonzero is observed."""
+    return np.asarray(mask).astype(bool, copy=False)
+
+
+class Reader:
+    """An indexable source: ``len(reader)`` samples, ``reader(i)`` the item of one."""
+
+    def __init__(
+        self,
+        get: Callable[[int], Any],
+        length: int,
+        layout: Layout,
+        mask: Callable[[int], Item | None] | None,
+        dtype: np.dtype[Any] | None,
+        shapes: Sequence[tuple[int, ...]] | None,
+    ) -> None:
+        self._get = get
+        self._length = length
+        self._mask = mask
+        self.layout = layout
+        self.dtype = dtype
+        self.shapes = shapes
+        """Of the samples, as users write them, where they are known without reading; one stands for all."""
+
+    def __len__(self) -> int:
+        return self._length
+
+    def sizes(self) -> list[tuple[int, int, int, int]]:
+        """The shapes (channel, depth, height, width) that occur, as far as they are known without reading."""
+        sizes = set()
+        for shape in set(self.shapes or []):
+            if len(shape) == len(self.layout.letters):
+                lengths = dict(zip(self.layout.letters, shape))
+                sizes.add((lengths.get("C", 1), lengths.get("D", 1), lengths.get("H", 1), lengths["W"]))
+        return sorted(sizes)
+
+    def __call__(self, index: int) -> Item:
+        return item(self._get(index), self.layout, None if self._mask is None else self._mask(index), f"X[{index}]")
+
+
+def item(sample: Any, layout: Layout, mask: Any, what: str) -> Item:
+    """What the native half takes, of one sample and its mask."""
+    values, seen = numeric(sample, what)
+    if values.ndim != len(layout.letters):
+        raise ValueError(f"{what}: expected {len(layout.letters)} axes ({layout.letters}), found shape {values.shape}")
+    observed = None if seen is None else layout.turn(seen)
+    if mask is not None:
+        given = truths(mask)
+        own = layout if given.ndim == values.ndim else layout.without_channels()
+        if given.ndim != len(own.letters) or (own is layout and given.shape != values.shape):
+            raise ValueError(f"mask of {what}: expected shape {values.shape}, or that without channels, found {given.shape}")
+        turned = own.turn(given)
+        if own is not layout and turned.shape[1:] != layout.turn(values).shape[1:]:
+            raise ValueError(f"mask of {what}: expected the shape of {values.shape} without channels, found {given.shape}")
+        observed = turned if observed is None else np.logical_and(observed, turned)
+    return layout.turn(values), observed
+
+
+class Stream:
+    """Samples that come one after the other: ``stream(n)`` are the items of the next n."""
+
+    def __init__(self, source: Iterable[Any], axes: str | None, rank: int | None, mask: Any) -> None:
+        self._source = source
+        self._once = isinstance(source, Iterator)
+        self._rank = rank
+        self._axes = axes
+        self._mask = None if mask is None else truths(mask)
+        self._samples: Iterator[Any] = iter(source)
+        self._taken = 0
+        self.layout, self.dtype = self._peek()
+
+    def _peek(self) -> tuple[Layout, np.dtype[Any]]:
+        first = next(self._samples, None)
+        if first is None:
+            raise ValueError("X: expected at least one sample, found none")
+        self._samples = chain([first], self._samples)
+        values, _ = numeric(first, "the first sample of X")
+        return Layout(choose_axes(self._axes, values.ndim, self._rank, stacked=False)), values.dtype
+
+    def check_passes(self, passes: int) -> None:
+        """That the samples can be visited so often."""
+        if passes > 1 and self._once:
+            raise ValueError(
+                f"passes: expected 1, as a generator or iterator can be read once, found {passes}; give an array, a list, "
+                "or an object whose __iter__ begins anew"
+            )
+
+    def __call__(self, n: int) -> list[Item]:
+        items = []
+        for sample in islice(self._samples, n):
+            items.append(item(sample, self.layout, self._mask, f"sample {self._taken} of X"))
+            self._taken += 1
+        return items
+
+    def rewind(self) -> None:
+        """Begins again."""
+        self._samples = iter(self._source)
+        self._taken = 0
+
+
+def is_stream(data: Any) -> bool:
+    """Whether data come one after the other only."""
+    if isinstance(data, (np.ndarray, list, tuple, str, bytes)) or hasattr(data, "shape") or is_array(data):
+        return False
+    indexable = hasattr(data, "__len__") and hasattr(data, "__getitem__")
+    return hasattr(data, "__iter__") and not indexable and not isinstance(data, (set, frozenset))
+
+
+def is_array(data: Any) -> bool:
+    """Whether data are an array in memory, of whatever library; what has a shape and samples to pick may be on disk."""
+    lazy = hasattr(data, "shape") and hasattr(data, "__getitem__")
+    known = any(hasattr(data, name) for name in ("__array_interface__", "__dlpack__", "iloc"))
+    return known or (hasattr(data, "__array__") and not lazy)
+
+
+def reader(data: Any, axes: str | None, rank: int | None, mask: Any = None, single: bool = False) -> Reader:
+    """A reader of anything indexable; with ``single``, an array may also be one sample."""
+    if hasattr(data, "tocsr") or hasattr(data, "toarray"):
+        raise TypeError("X: expected dense samples, found a sparse array; sparse data must be made dense with X.toarray()")
+    mapping = hasattr(data, "keys") and not hasattr(data, "shape")
+    if isinstance(data, (str, bytes)) or mapping or not (hasattr(data, "__getitem__") or is_array(data)):
+        raise TypeError(
+            f"X: expected an array (n, H, W), a list of arrays or an iterator, found {type(data).__name__}"
+        )
+    if isinstance(data, np.ndarray) or is_array(data) or hasattr(data, "shape"):
+        return stack_reader(data, axes, rank, mask, single)
+    if not hasattr(data, "__len__"):
+        raise TypeError(f"X: expected an object with a length, found {type(data).__name__}")
+    if len(data) == 0:
+        raise ValueError("X: Found array with 0 samples; expected at least one")
+    first, _ = numeric(data[0], "X[0]")
+    if first.ndim == 0:
+        raise ValueError("X: Expected 2D array or more, got 1D array instead; Reshape your data: one sample is X[None]")
+    layout = Layout(choose_axes(axes, first.ndim, rank, stacked=False))
+    shapes = [tuple(x.shape) for x in data] if all(hasattr(x, "shape") for x in data) else None
+    return Reader(data.__getitem__, len(data), layout, list_masks(mask, layout, len(data)), first.dtype, shapes)
+
+
+def stack_reader(data: Any, axes: str | None, rank: int | None, mask: Any, single: bool) -> Reader:
+    """A reader of an array of samples. Arrays that are not in memory are read sample by sample."""
+    if isinstance(data, np.ma.MaskedArray) or isinstance(data, np.ndarray):
+        array: Any = data
+    else:
+        array = np.asarray(data) if is_array(data) else data
+    ndim = len(array.shape)
+    dtype = np.dtype(getattr(array, "dtype", np.float64)) if isinstance(array, np.ndarray) else None
+    if ndim == 0:
+        raise ValueError("X: Expected 2D array or more, got scalar array instead; Reshape your data")
+    if dtype is not None and dtype.kind == "c":
+        raise ValueError("X: Complex data not supported; expected real numbers")
+    if dtype is not None and dtype.kind in "OUS":
+        array, dtype = array.astype(np.float64), np.dtype(np.float64)
+    letters = stack_letters(axes, ndim, rank, single)
+    if "N" not in letters:
+        array, letters = array[None], "N" + letters
+        mask = mask if mask is None else np.asarray(mask)[None]
+    if letters[0] != "N":
+        array = np.moveaxis(np.asanyarray(array), letters.index("N"), 0)
+    layout = Layout(letters.replace("N", ""))
+    length, shape = array.shape[0], tuple(array.shape[1:])
+    if length == 0:
+        raise ValueError(f"X: Found array with 0 sample(s) (shape={tuple(array.shape)}) while a minimum of 1 is required.")
+    if 0 in shape:
+        raise ValueError(f"X: Found array with 0 feature(s) (shape={tuple(array.shape)}) while a minimum of 1 is required.")
+    return Reader(array.__getitem__, length, layout, stack_masks(mask, letters, length), dtype, [shape])
+
+
+def stack_letters(axes: str | None, ndim: int, rank: int | None, single: bool) -> str:
+    """The letters of an array; without an N if it is one sample."""
+    own = None if axes is None else parse_axes(axes)
+    if own is not None and "N" not in own and len(own) == ndim:
+        return choose_axes(axes, ndim, rank, stacked=False)
+    if single and (axes is None and ndim == rank or own is not None and len(own.replace("N", "")) == ndim):
+        return choose_axes(axes, ndim, rank, stacked=False)
+    return choose_axes(axes, ndim, rank, stacked=True)
+
+
+def stack_masks(mask: Any, letters: str, length: int) -> Callable[[int], Any] | None:
+    """The masks of an array's samples: one for each, or one for all; for all channels, or for each."""
+    if mask is None:
+        return None
+    given = truths(mask)
+    for left_out in ("", "C", "N", "NC"):
+        own = "".join(letter for letter in letters if letter not in left_out)
+        if len(own) != given.ndim:
+            continue
+        if "N" not in own:
+            return lambda index: given
+        each = np.moveaxis(given, own.index("N"), 0)
+        if each.shape[0] not in (1, length):
+            raise ValueError(f"mask: expected one for each of {length} samples, found {each.shape[0]}")
+        return (lambda index: each[0]) if each.shape[0] == 1 else each.__getitem__
+    raise ValueError(f"mask: expected the axes {letters} of X, or those without N or C, found shape {given.shape}")
+
+
+def list_masks(mask: Any, layout: Layout, length: int) -> Callable[[int], Any] | None:
+    """The masks of a list of samples: a list, or one array for all."""
+    if mask is None:
+        return None
+    if isinstance(mask, (list, tuple)):
+        if len(mask) != length:
+            raise ValueError(f"mask: expected one for each of {length} samples, found {len(mask)}")
+        return mask.__getitem__
+    return stack_masks(mask, "N" + layout.letters, length)

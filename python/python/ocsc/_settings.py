@@ -1,0 +1,110 @@
+"""From the estimator's parameters to the native half's settings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ._native import settings as native_settings
+
+RECORDED = tuple(name for name, _, _, recorded in native_settings() if recorded)
+"""The settings that model files hold."""
+
+UNITS = {"": 1, "b": 1, "kb": 1e3, "mb": 1e6, "gb": 1e9, "tb": 1e12, "kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}
+
+
+def rank_of(filter_shape: Any) -> int | None:
+    """How many spatial axes the filters have; none if one length stands for all."""
+    return None if np.ndim(filter_shape) == 0 else len(filter_shape)
+
+
+def lengths(filter_shape: Any, rank: int) -> list[int]:
+    """The filters' lengths on every axis."""
+    if np.ndim(filter_shape) == 0:
+        return [filter_shape] * rank
+    shape: Sequence[int] = filter_shape
+    return list(shape)
+
+
+def seed_of(random_state: Any) -> int:
+    """A seed from what scikit-learn calls a random state."""
+    if random_state is None:
+        return int(np.random.SeedSequence().generate_state(1, np.uint64)[0] >> np.uint64(1))
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(0, 2**31 - 1))
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(0, 2**63 - 1))
+    if isinstance(random_state, (int, np.integer)) and int(random_state) >= 0:
+        return int(random_state)
+    raise ValueError(f"random_state: expected a whole number from 0 up, a numpy generator or None, found {random_state!r}")
+
+
+def dtype_of(dtype: Any, data: np.dtype[Any] | None) -> str:
+    """f32 or f64; with ``auto``, f64 for data in f64 and f32 for others."""
+    if isinstance(dtype, str) and dtype == "auto":
+        return "f64" if data == np.float64 else "f32"
+    if isinstance(dtype, str) and dtype in ("f32", "f64"):
+        return dtype
+    try:
+        known = np.dtype(dtype)
+    except TypeError:
+        known = np.dtype(object)
+    if known == np.float32:
+        return "f32"
+    if known == np.float64:
+        return "f64"
+    raise ValueError(f"dtype: expected 'f32', 'f64' or 'auto' (f64 for data in f64, f32 for others), found {dtype!r}")
+
+
+def filters_of(init: Any, rank: int) -> str | npt.NDArray[Any]:
+    """The start: a word, or filters of shape (K, C, axes...)."""
+    if isinstance(init, str):
+        return init
+    filters = np.asarray(init, dtype=np.float64)
+    if filters.ndim == rank + 1:
+        filters = filters[:, None]
+    if filters.ndim != rank + 2:
+        raise ValueError(
+            f"init: expected random, patches, or an array of shape (K, C, {rank} axes) or (K, {rank} axes), found shape "
+            f"{filters.shape}"
+        )
+    return filters
+
+
+def bytes_of(limit: Any) -> int | None:
+    """A number of bytes from 500_000_000, '500MB' or '32GiB'."""
+    if limit is None:
+        return None
+    if isinstance(limit, (int, np.integer)) and limit > 0:
+        return int(limit)
+    parts = re.fullmatch(r"([0-9.]+) *([a-zA-Z]*)", limit.strip()) if isinstance(limit, str) else None
+    unit = UNITS.get(parts[2].lower()) if parts else None
+    if parts and unit:
+        return int(float(parts[1]) * unit)
+    raise ValueError(f"memory_limit: expected a size such as '500MB' or '32GB', or a number of bytes, found {limit!r}")
+
+
+def positive(name: str, value: Any) -> float | None:
+    """A number above 0, or none."""
+    if value is None:
+        return None
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = -1.0
+    if not (number > 0 and np.isfinite(number)):
+        raise ValueError(f"{name}: expected a number above 0, found {value!r}")
+    return number
+
+
+def threads_of(threads: Any) -> int | None:
+    """A number of threads, or none for all cores; -1 is scikit-learn's word for all."""
+    if threads is None or threads == -1:
+        return None
+    if isinstance(threads, (int, np.integer)) and 1 <= threads <= 1024:
+        return int(threads)
+    raise ValueError(f"threads: expected a whole number from 1 to 1024, or None for all cores, found {threads!r}")

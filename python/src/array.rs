@@ -1,0 +1,84 @@
+//! numpy arrays to samples and back. All arrays here have the axes (channel, depth, height, width); the Python half turns
+//! those of users.
+
+use crate::error::exception;
+use numpy::ndarray::ArrayView4;
+use numpy::prelude::*;
+use numpy::{Element, PyArray1, PyArray4, PyReadonlyArray4};
+use ocsc::{Dictionary, Real, Sample, Shape};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+
+/// A scalar that both sides know.
+pub(crate) trait Scalar: Real + Element {}
+impl Scalar for f32 {}
+impl Scalar for f64 {}
+
+/// A sample of an item `(values, mask)`: values in f32 or f64, and truths of the same shape, or of one channel, or none.
+/// This is the one copy that is made of it.
+pub(crate) fn sample<T: Real>(item: &Bound<'_, PyAny>) -> PyResult<ocsc::Result<Sample<T>>> {
+    let (values, mask): (Bound<'_, PyAny>, Option<PyReadonlyArray4<'_, bool>>) = item.extract()?;
+    let mask = mask.map(|mask| mask.as_array().iter().copied().collect());
+    let (shape, data) = numbers(&values)?;
+    Ok(match mask {
+        Some(mask) => Sample::masked(shape, data, mask),
+        None => Sample::new(shape, data),
+    })
+}
+
+/// The shape and the values of an array (channel, depth, height, width).
+pub(crate) fn numbers<T: Real>(values: &Bound<'_, PyAny>) -> PyResult<(Shape, Vec<T>)> {
+    if let Ok(values) = values.cast::<PyArray4<f32>>() {
+        return Ok(copied(values.readonly().as_array()));
+    }
+    if let Ok(values) = values.cast::<PyArray4<f64>>() {
+        return Ok(copied(values.readonly().as_array()));
+    }
+    Err(PyTypeError::new_err(format!("samples: expected an array of four axes in f32 or f64, found {values:?}")))
+}
+
+fn copied<T: Real, U: Real>(view: ArrayView4<'_, U>) -> (Shape, Vec<T>) {
+    let (channels, depth, height, width) = view.dim();
+    let shape = Shape { channels, depth, height, width };
+    let data = match view.as_slice() {
+        Some(values) => values.iter().map(|v| T::of(v.f64())).collect(),
+        None => view.iter().map(|v| T::of(v.f64())).collect(),
+    };
+    (shape, data)
+}
+
+/// The values of a sample, (channel, depth, height, width).
+pub(crate) fn array<'py, T: Scalar>(py: Python<'py>, sample: Sample<T>) -> PyResult<Bound<'py, PyArray4<T>>> {
+    let Shape { channels, depth, height, width } = sample.shape();
+    PyArray1::from_vec(py, sample.into_data()).reshape([channels, depth, height, width])
+}
+
+/// A dictionary of filters (K, C, axes...).
+pub(crate) fn dictionary<T: Scalar>(filters: &Bound<'_, PyAny>) -> PyResult<Dictionary<T>> {
+    let (n_filters, shape, rank, data) = filter_numbers(filters)?;
+    Dictionary::new(n_filters, shape, rank, data).map_err(exception)
+}
+
+/// A dictionary of filters of any norm (K, C, axes...); those above 1 are scaled to 1.
+pub(crate) fn scaled_dictionary<T: Scalar>(filters: &Bound<'_, PyAny>) -> PyResult<Dictionary<T>> {
+    let (n_filters, shape, rank, data) = filter_numbers::<f64>(filters)?;
+    Ok(Dictionary::scaled(n_filters, shape, rank, &data).map_err(exception)?.0)
+}
+
+/// Number, shape, spatial axes and values of filters.
+fn filter_numbers<T: Real>(filters: &Bound<'_, PyAny>) -> PyResult<(usize, Shape, usize, Vec<T>)> {
+    let axes: Vec<usize> = filters.getattr("shape")?.extract()?;
+    let [n_filters, channels, spatial @ ..] = &axes[..] else {
+        return Err(PyTypeError::new_err(format!("filters: expected shape (K, C, axes...), found {axes:?}")));
+    };
+    let shape = Shape::from_axes(*channels, spatial).map_err(exception)?;
+    let flat = filters.call_method1("reshape", ((*n_filters, *channels, 1, shape.pixels()),))?;
+    Ok((*n_filters, shape, spatial.len(), numbers(&flat)?.1))
+}
+
+/// Filters as an array (K, C, axes...).
+pub(crate) fn filters<'py, T: Scalar>(py: Python<'py>, dictionary: &Dictionary<T>) -> PyResult<Bound<'py, PyAny>> {
+    let mut axes = vec![dictionary.n_filters(), dictionary.shape().channels];
+    axes.extend(dictionary.shape().axes(dictionary.rank()));
+    Ok(PyArray1::from_slice(py, dictionary.data()).reshape(axes)?.into_any())
+}

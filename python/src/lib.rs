@@ -1,0 +1,36 @@
+//! The native half of the Python package `ocsc`: what `python/ocsc` calls, and nothing that users see.
+//!
+//! | file | what |
+//! |---|---|
+//! | `host.rs` | work on a pool of threads while the calling thread listens to Python: signals, callbacks, iterators |
+//! | `error.rs` | errors as Python exceptions |
+//! | `array.rs` | numpy arrays to samples and back |
+//! | `source.rs` | Python objects as sources of samples |
+//! | `values.rs` | settings by name |
+//! | `run.rs` | one run of a learner, in f32 or f64 |
+//! | `learner.rs` | the class `Learner` |
+//! | `coding.rs` | codes, reconstructions, evaluations for given filters |
+//! | `measure.rs` | preprocessing and metrics |
+
+mod array;
+mod coding;
+mod error;
+mod host;
+mod learner;
+mod measure;
+mod run;
+mod source;
+mod values;
+
+/// What the Python half imports.
+#[pyo3::pymodule]
+mod _native {
+    #[pymodule_export]
+    use crate::coding::{beta_max, code, evaluate, reconstruct};
+    #[pymodule_export]
+    use crate::learner::{Learner, load, loads};
+    #[pymodule_export]
+    use crate::measure::{mse, prepare, psnr, ssim, undo};
+    #[pymodule_export]
+    use crate::values::{batch_methods, check_axes, list_settings, methods, version};
+}

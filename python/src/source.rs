@@ -1,0 +1,141 @@
+//! Python objects as sources of samples: indexable ones, read by any thread, and streams, drawn from by the thread that
+//! called.
+
+use crate::array;
+use crate::error::Raised;
+use crate::host::{Host, pool};
+use ocsc::preprocess::Preprocess;
+use ocsc::train::Stream;
+use ocsc::{Error, Real, Result, Sample, Samples};
+use pyo3::prelude::*;
+use rayon::ThreadPool;
+use std::sync::Arc;
+
+/// What is done to samples when they are read.
+pub(crate) struct Prepare {
+    steps: Preprocess,
+    /// Readers are no threads of the work's pool, which may be waiting for them, and the global one does not survive a
+    /// fork.
+    pool: Option<ThreadPool>,
+}
+
+impl Prepare {
+    pub(crate) fn new(steps: Preprocess) -> PyResult<Self> {
+        let pool = if steps.steps().is_empty() { None } else { Some(pool(Some(1))?) };
+        Ok(Prepare { steps, pool })
+    }
+
+    /// The sample of an item, prepared in f64 up to the end: contrast normalisation divides by small numbers.
+    fn sample<T: Real>(&self, item: &Bound<'_, PyAny>) -> PyResult<Result<Sample<T>>> {
+        let Some(pool) = &self.pool else { return array::sample(item) };
+        let sample = array::sample::<f64>(item)?;
+        let prepared = |sample| self.steps.apply(sample).and_then(Sample::cast);
+        Ok(item.py().detach(|| sample.and_then(|sample| pool.install(|| prepared(sample)))))
+    }
+}
+
+/// A Python object `reader`: `len(reader)` samples, of which `reader(i)` is one, as an item of [`array::sample`].
+pub(crate) struct Source {
+    reader: Py<PyAny>,
+    len: usize,
+    prepare: Prepare,
+    raised: Arc<Raised>,
+    host: Host,
+}
+
+impl Source {
+    pub(crate) fn new(reader: Py<PyAny>, len: usize, prepare: Prepare, raised: Arc<Raised>, host: &Host) -> Self {
+        Source { reader, len, prepare, raised, host: host.clone() }
+    }
+}
+
+impl<T: Real> Samples<T> for Source {
+    fn len(&self) -> usize {
+        self.len
+    }
+
+    fn get(&self, index: usize) -> Result<Sample<T>> {
+        if self.host.is_gone() {
+            return Err(interrupted());
+        }
+        let read = |py: Python<'_>| -> PyResult<Result<Sample<T>>> {
+            self.prepare.sample(self.reader.bind(py).call1((index,))?.as_any())
+        };
+        let sample = Python::try_attach(read).unwrap_or_else(|| Ok(Err(interrupted())));
+        sample.unwrap_or_else(|raised| Err(self.raised.keep(raised)))
+    }
+
+    fn name(&self, index: usize) -> String {
+        format!("X[{index}]")
+    }
+}
+
+/// A Python object `stream`: `stream(n)` are the next n items, or those that are left; `stream.rewind()` begins again.
+pub(crate) struct Arriving {
+    stream: Arc<Py<PyAny>>,
+    prepare: Arc<Prepare>,
+    raised: Arc<Raised>,
+    host: Host,
+}
+
+impl Arriving {
+    pub(crate) fn new(stream: Py<PyAny>, prepare: Prepare, raised: Arc<Raised>, host: &Host) -> Self {
+        Arriving { stream: Arc::new(stream), prepare: Arc::new(prepare), raised, host: host.clone() }
+    }
+
+    fn draw<T: Real>(&self, n: usize) -> Option<PyResult<Result<Vec<Sample<T>>>>> {
+        let (stream, prepare) = (self.stream.clone(), self.prepare.clone());
+        self.host.ask(move |py| {
+            let items = stream.bind(py).call1((n,))?;
+            items.try_iter()?.map(|item| prepare.sample(&item?)).collect()
+        })
+    }
+}
+
+impl<T: Real> Stream<T> for Arriving {
+    fn take(&mut self, n: usize) -> Result<Option<Vec<Sample<T>>>> {
+        match self.draw(n) {
+            Some(Ok(samples)) => samples.map(Some),
+            Some(Err(raised)) => Err(self.raised.keep(raised)),
+            None => Ok(None),
+        }
+    }
+
+    fn rewind(&mut self) -> Result<()> {
+        let stream = self.stream.clone();
+        let rewound = self.host.ask(move |py| stream.bind(py).call_method0("rewind").map(drop));
+        rewound.unwrap_or(Ok(())).map_err(|raised| self.raised.keep(raised))
+    }
+
+    fn name(&self, n: usize) -> String {
+        format!("X, after {n} samples")
+    }
+}
+
+/// Samples that were taken already, before the rest of their stream.
+pub(crate) struct Begun<T> {
+    pub(crate) first: Option<Vec<Sample<T>>>,
+    pub(crate) rest: Arriving,
+}
+
+impl<T: Real> Stream<T> for Begun<T> {
+    fn take(&mut self, n: usize) -> Result<Option<Vec<Sample<T>>>> {
+        match self.first.take() {
+            Some(first) => Ok(Some(first)),
+            None => self.rest.take(n),
+        }
+    }
+
+    fn rewind(&mut self) -> Result<()> {
+        Stream::<T>::rewind(&mut self.rest)
+    }
+
+    fn name(&self, n: usize) -> String {
+        Stream::<T>::name(&self.rest, n)
+    }
+}
+
+/// For readers of a run that nobody waits for.
+fn interrupted() -> Error {
+    Error::Source("interrupted".to_owned())
+}

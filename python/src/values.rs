@@ -1,0 +1,126 @@
+//! Settings by name, both ways, and what there is to choose from.
+
+use crate::error::exception;
+use ocsc::preprocess::Preprocess;
+use ocsc::settings::{self, configure};
+use ocsc::{Axes, Config, Method};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyFloat, PyList, PyString, PyTuple};
+use serde_json::{Number, Value};
+
+/// The configuration in which the named settings have these values.
+pub(crate) fn config(values: &Bound<'_, PyDict>) -> PyResult<Config> {
+    let mut named = Vec::new();
+    for (name, value) in values {
+        let name: String = name.extract()?;
+        let value = match value.cast::<PyString>() {
+            Ok(steps) if name == settings::PREPROCESS.name => {
+                let steps: Preprocess = steps.to_str()?.parse().map_err(exception)?;
+                serde_json::to_value(steps).unwrap_or_default()
+            }
+            _ => json(&name, &value)?,
+        };
+        named.push((name, value));
+    }
+    configure(named).map_err(exception)
+}
+
+fn json(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Value> {
+    if value.is_none() {
+        return Ok(Value::Null);
+    }
+    if let Ok(truth) = value.cast::<PyBool>() {
+        return Ok(Value::Bool(truth.is_true()));
+    }
+    if let Ok(text) = value.cast::<PyString>() {
+        return Ok(Value::String(text.to_string()));
+    }
+    if value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>() || value.hasattr("tolist")? {
+        let list = if value.hasattr("tolist")? { value.call_method0("tolist")? } else { value.clone() };
+        // A numpy scalar becomes a number, not a list.
+        if !(list.is_instance_of::<PyList>() || list.is_instance_of::<PyTuple>()) {
+            return json(name, &list);
+        }
+        return list.try_iter()?.map(|item| json(name, &item?)).collect::<PyResult<_>>().map(Value::Array);
+    }
+    let number = match value.extract::<i64>() {
+        Ok(whole) if !value.is_instance_of::<PyFloat>() => Some(Number::from(whole)),
+        _ => match value.extract::<u64>() {
+            Ok(whole) if !value.is_instance_of::<PyFloat>() => Some(Number::from(whole)),
+            _ => value.extract::<f64>().ok().and_then(Number::from_f64),
+        },
+    };
+    let wrong = || {
+        let found = value.repr().map_or_else(|_| "something else".to_owned(), |r| r.to_string());
+        PyTypeError::new_err(format!("{name}: expected a finite number, a word or a list of either, found {found}"))
+    };
+    number.map(Value::Number).ok_or_else(wrong)
+}
+
+/// The same as a Python value.
+fn python<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
+    Ok(match value {
+        Value::Null | Value::Object(_) => py.None().into_bound(py),
+        Value::Bool(truth) => PyBool::new(py, *truth).to_owned().into_any(),
+        Value::Number(number) => match (number.as_u64(), number.as_i64(), number.as_f64()) {
+            (Some(whole), _, _) => whole.into_pyobject(py)?.into_any(),
+            (_, Some(whole), _) => whole.into_pyobject(py)?.into_any(),
+            (_, _, fraction) => fraction.unwrap_or(f64::NAN).into_pyobject(py)?.into_any(),
+        },
+        Value::String(text) => PyString::new(py, text).into_any(),
+        Value::Array(items) => {
+            let items: PyResult<Vec<_>> = items.iter().map(|item| python(py, item)).collect();
+            PyTuple::new(py, items?)?.into_any()
+        }
+    })
+}
+
+/// The settings of `config` by name, as the constructor takes them.
+pub(crate) fn named<'py>(py: Python<'py>, config: &Config) -> PyResult<Bound<'py, PyDict>> {
+    let named = PyDict::new(py);
+    for setting in settings::ALL.iter().filter(|setting| setting.is_recorded()) {
+        let value = match setting.name {
+            // As it is written everywhere but in JSON.
+            "preprocess" => config.preprocess.to_string().into_pyobject(py)?.into_any(),
+            _ => python(py, &setting.value(config))?,
+        };
+        named.set_item(setting.name, value)?;
+    }
+    Ok(named)
+}
+
+/// The letters of axes, checked.
+#[pyfunction(name = "axes")]
+pub(crate) fn check_axes(text: &str) -> PyResult<String> {
+    text.parse::<Axes>().map(|axes| axes.to_string()).map_err(exception)
+}
+
+/// A row of the table of settings.
+type Entry<'py> = (&'static str, Bound<'py, PyAny>, &'static str, bool);
+
+/// Name, default and description of every setting, and whether model files hold it.
+#[pyfunction(name = "settings")]
+pub(crate) fn list_settings(py: Python<'_>) -> PyResult<Vec<Entry<'_>>> {
+    let defaults = named(py, &Config::default())?;
+    let default = |name| -> PyResult<_> { Ok(defaults.get_item(name)?.unwrap_or_else(|| py.None().into_bound(py))) };
+    settings::ALL.iter().map(|s| Ok((s.name, default(s.name)?, s.doc, s.is_recorded()))).collect()
+}
+
+/// Name and description of every method.
+#[pyfunction]
+pub(crate) fn methods() -> Vec<(&'static str, &'static str)> {
+    Method::ALL.iter().map(|method| (method.name(), method.description())).collect()
+}
+
+/// The methods that keep all samples and update once per pass.
+#[pyfunction]
+pub(crate) fn batch_methods() -> Vec<&'static str> {
+    Method::ALL.iter().filter(|method| method.is_batch()).map(|method| method.name()).collect()
+}
+
+/// The version of the package.
+#[pyfunction]
+pub(crate) fn version() -> &'static str {
+    env!("CARGO_PKG_VERSION")
+}
