@@ -193,6 +193,14 @@ def test_curve_has_a_running_mean(model):
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["objective, mean of 4 steps"]
 
 
+def test_curve_averages_a_pass(model):
+    text = plot.curve(model).get_legend().get_texts()[0].get_text()
+    assert text == "objective, mean of 6 steps"
+    assert named(plot.curve(model), "objective")[0].get_ydata()[-1] == pytest.approx(model.objective_)
+    once = np.repeat(model.history_[:1], 100)
+    assert "mean of 5 steps" in plot.curve(once).get_legend().get_texts()[0].get_text()
+
+
 def test_curve_takes_steps_of_a_callback():
     steps = []
     model = ocsc.OnlineCSC(n_filters=4, filter_shape=(5, 5), beta=2.0, callback=steps.append).fit(filters(5, 16, 16))

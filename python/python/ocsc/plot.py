@@ -261,9 +261,10 @@ def curve(
     x : {'samples', 'seconds', 'step'}, default='samples'
         What to draw against.
     gap : bool, default=True
-        Whether to draw the gap too, dotted, on a logarithmic axis at the right.
+        Whether to draw the gap too, as dots, on a logarithmic axis at the right.
     mean : int, optional
-        So many steps go into the running mean: a twentieth of the run by default, and 1 draws the steps alone.
+        So many steps go into the running mean. By default those of a pass, as over a pass every sample counts once; of a
+        single pass a twentieth. 1 draws the steps alone.
     log_x, log_y : bool, optional
         Whether the axes are logarithmic. By default where it pays: where the largest value is more than 100 times the
         smallest (x) or 10 times (objective), and all are positive.
@@ -289,7 +290,7 @@ def curve(
         ax = _new_axes(1, 1, 6.0, 4.0)[0, 0]
         assert ax is not None
     place, objective = records[x].astype(float), records["objective"]
-    width = max(1, len(records) // 20) if mean is None else int(mean)
+    width = _mean_width(records["pass"]) if mean is None else int(mean)
     if width < 1:
         raise ValueError(f"mean: expected a number of steps from 1 up, found {mean!r}")
     colour = INKS[sum(line.get_gid() == "objective" for line in ax.lines) % len(INKS)]
@@ -328,6 +329,12 @@ def _records(history: Any) -> Array:
     return records
 
 
+def _mean_width(passes: Array) -> int:
+    """How many steps to average: the longest pass of several, at least a twentieth of all."""
+    _, counts = np.unique(passes, return_counts=True)
+    return max(1, len(passes) // 20, int(counts.max()) if len(counts) > 1 else 1)
+
+
 def _running_mean(values: Array, width: int) -> Array:
     """The mean of each value and the `width` - 1 before it, or as many as there are."""
     total = np.concatenate([[0.0], np.cumsum(values)])
@@ -353,10 +360,10 @@ def _draw_gap(ax: Axes, place: Array, gap: Array, colour: str) -> None:
     else:
         twin = ax.twinx()
         twin.set_label("gap")
-        twin.set_ylabel("relative duality gap (dotted)")
+        twin.set_ylabel("relative duality gap (dots)")
         twin.set_yscale("log")
     # A gap of zero has no place on a logarithmic axis.
-    twin.plot(place, np.where(gap > 0, gap, np.nan), color=colour, linestyle=":", linewidth=0.8)
+    twin.plot(place, np.where(gap > 0, gap, np.nan), color=colour, linestyle="", marker=".", markersize=3, alpha=0.4)
 
 
 # Reconstructions
