@@ -212,7 +212,7 @@ def one(code: Code, filters: Array, settings: dict[str, Any]) -> Array:
         raise ValueError(
             f"code: expected {len(filters)} filters, as there are, and positions within the code's shape, found {code!r}"
         )
-    flat = np.ravel_multi_index(tuple(code.position.T), axes).astype(np.int64)
+    flat = np.asarray(np.ravel_multi_index(tuple(code.position.T), axes), np.int64)
     triple = (shape[0], shape[1], shape[2])
     value = code.value.astype(np.float64, copy=False)
     return _native.reconstruct(settings, filters, triple, code.filter.astype(np.int64), flat, value)
