@@ -31,13 +31,16 @@ struct Shared {
     plan: Plan,
     /// None until there are filters.
     run: Mutex<Option<Box<dyn AnyRun>>>,
+    /// Whether there are filters, or will be when the work that was left behind is done.
+    started: AtomicBool,
     /// The thread that called has left.
     left: AtomicBool,
 }
 
 impl Learner {
     fn new(plan: Plan, run: Option<Box<dyn AnyRun>>) -> Self {
-        Learner(Arc::new(Shared { plan, run: Mutex::new(run), left: AtomicBool::new(false) }))
+        let (started, left) = (AtomicBool::new(run.is_some()), AtomicBool::new(false));
+        Learner(Arc::new(Shared { plan, run: Mutex::new(run), started, left }))
     }
 
     /// The run, when nobody works on it.
@@ -72,14 +75,14 @@ impl Learner {
         &self,
         py: Python<'_>,
         threads: Option<usize>,
-        learn: impl FnOnce(&Plan, &mut Option<Box<dyn AnyRun>>, &Host) -> PyResult<()> + Send + 'static,
+        learn: impl FnOnce(&Shared, &mut Option<Box<dyn AnyRun>>, &Host) -> PyResult<()> + Send + 'static,
     ) -> PyResult<()> {
         drop(self.run(py)?);
         let shared = self.0.clone();
         shared.left.store(false, SeqCst);
         let done = work(py, threads, move |host| {
             let mut run = shared.run.lock().unwrap_or_else(PoisonError::into_inner);
-            learn(&shared.plan, &mut run, host)
+            learn(&shared, &mut run, host)
         });
         self.0.left.store(done.is_err(), SeqCst);
         done
@@ -121,7 +124,7 @@ impl Learner {
         let shape = |[channels, depth, height, width]: [usize; 4]| Shape { channels, depth, height, width };
         let shapes: Vec<Shape> = sizes.into_iter().map(shape).collect();
         let schedule = schedule(stop_tol, time_limit);
-        self.learn(py, threads, move |plan, run, host| {
+        self.learn(py, threads, move |Shared { plan, started, .. }, run, host| {
             let raised = Arc::new(Raised::default());
             let source = Source::new(reader, length, preparation(&plan.config)?, raised.clone(), host);
             let new: Box<dyn AnyRun> = match plan.config.dtype {
@@ -129,6 +132,7 @@ impl Learner {
                 Dtype::F64 => Box::new(Run::<f64>::on_source(plan, &source, &raised)?),
             };
             new.check(length, &shapes, memory_limit).map_err(exception)?;
+            started.store(true, SeqCst);
             run.insert(new).fit(&source, Call { schedule, watcher, host: host.clone(), raised })
         })
     }
@@ -146,22 +150,22 @@ impl Learner {
         threads: Option<usize>,
     ) -> PyResult<()> {
         let schedule = schedule(stop_tol, time_limit);
-        self.learn(py, threads, move |plan, run, host| {
+        self.learn(py, threads, move |shared, run, host| {
             let raised = Arc::new(Raised::default());
-            let stream = Arriving::new(stream, preparation(&plan.config)?, raised.clone(), host);
+            let stream = Arriving::new(stream, preparation(&shared.plan.config)?, raised.clone(), host);
             let call = Call { schedule, watcher, host: host.clone(), raised };
-            match (run.as_mut(), plan.config.dtype) {
+            match (run.as_mut(), shared.plan.config.dtype) {
                 (Some(run), _) => run.stream(passes, stream, call),
-                (None, Dtype::F32) => begin::<f32>(plan, run, passes, stream, call),
-                (None, Dtype::F64) => begin::<f64>(plan, run, passes, stream, call),
+                (None, Dtype::F32) => begin::<f32>(shared, run, passes, stream, call),
+                (None, Dtype::F64) => begin::<f64>(shared, run, passes, stream, call),
             }
         })
     }
 
-    /// Whether there are filters.
+    /// Whether there are filters; does not wait for them.
     #[getter]
-    fn is_started(&self, py: Python<'_>) -> PyResult<bool> {
-        Ok(self.run(py)?.is_some())
+    fn is_started(&self) -> bool {
+        self.0.started.load(SeqCst)
     }
 
     /// The filters, (K, C, axes...).
@@ -210,13 +214,14 @@ impl Learner {
 
 /// Takes the first batch, starts, and goes on.
 fn begin<T: crate::array::Scalar>(
-    plan: &Plan,
+    shared: &Shared,
     run: &mut Option<Box<dyn AnyRun>>,
     passes: usize,
     mut stream: Arriving,
     call: Call,
 ) -> PyResult<()> {
-    let (mut new, first) = Run::<T>::on_stream(plan, &mut stream, &call.raised)?;
+    let (mut new, first) = Run::<T>::on_stream(&shared.plan, &mut stream, &call.raised)?;
+    shared.started.store(true, SeqCst);
     let learned = new.stream_from(passes, &mut Begun { first: Some(first), rest: stream }, call);
     // Also after an error: what was learned up to there is kept.
     *run = Some(Box::new(new));

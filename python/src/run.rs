@@ -248,7 +248,7 @@ impl<'a> Watch<'a> {
         let Some(watcher) = self.watcher.clone() else { return Ok(false) };
         let asked = self.call.host.ask(move |py| -> PyResult<bool> {
             let answer = watcher.bind(py).call1((record.dict(py)?,))?;
-            Ok(answer.is_truthy()?)
+            answer.is_truthy()
         });
         asked.unwrap_or(Ok(true)).map_err(|raised| self.call.raised.keep(raised))
     }

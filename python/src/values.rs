@@ -96,9 +96,12 @@ pub(crate) fn check_axes(text: &str) -> PyResult<String> {
     text.parse::<Axes>().map(|axes| axes.to_string()).map_err(exception)
 }
 
+/// A row of the table of settings.
+type Entry<'py> = (&'static str, Bound<'py, PyAny>, &'static str, bool);
+
 /// Name, default and description of every setting, and whether model files hold it.
 #[pyfunction(name = "settings")]
-pub(crate) fn list_settings(py: Python<'_>) -> PyResult<Vec<(&'static str, Bound<'_, PyAny>, &'static str, bool)>> {
+pub(crate) fn list_settings(py: Python<'_>) -> PyResult<Vec<Entry<'_>>> {
     let defaults = named(py, &Config::default())?;
     let default = |name| -> PyResult<_> { Ok(defaults.get_item(name)?.unwrap_or_else(|| py.None().into_bound(py))) };
     settings::ALL.iter().map(|s| Ok((s.name, default(s.name)?, s.doc, s.is_recorded()))).collect()

@@ -11,7 +11,7 @@ use ocsc::config::{
     ActiveSetConfig, BatchConfig, BlockDescentConfig, Boundary, CoderConfig, Dtype, StopRule, UpdateConfig,
 };
 use ocsc::preprocess::{Preprocess, Step};
-use ocsc::{Config, Method};
+use ocsc::{Config, Method, settings};
 use std::path::PathBuf;
 use value::{FrameSize, Size, at_least_one, forgetting, fraction, hertz, memory, positive, relaxation, threads};
 
@@ -261,23 +261,18 @@ pub(crate) struct ModelArgs {
     /// The method
     #[arg(long, value_parser = methods(), default_value_t = Method::Ocsc)]
     pub(crate) method: Method,
-    /// Number of filters
-    #[arg(long, default_value_t = 100, value_parser = at_least_one, value_name = "K")]
+    #[arg(long, help = settings::N_FILTERS.doc, default_value_t = 100, value_parser = at_least_one, value_name = "K")]
     pub(crate) filters: usize,
     /// Filter size: 11 (on every axis), 11x11, 5x11x11
     #[arg(long, default_value = "11")]
     pub(crate) size: Size,
-    /// Weight of the l1 norm
-    #[arg(long, default_value_t = 1.0, value_parser = positive)]
+    #[arg(long, help = settings::BETA.doc, default_value_t = 1.0, value_parser = positive)]
     pub(crate) beta: f64,
-    /// Instead of --beta: this fraction of the smallest beta with all-zero codes, for the first batch visited
-    #[arg(long, value_parser = positive, conflicts_with = "beta", value_name = "RATIO")]
+    #[arg(long, help = settings::BETA_RATIO.doc, value_parser = positive, conflicts_with = "beta", value_name = "RATIO")]
     pub(crate) beta_ratio: Option<f64>,
-    /// Samples coded between two updates of the dictionary
-    #[arg(long, default_value_t = 1, value_parser = at_least_one, value_name = "B")]
+    #[arg(long, help = settings::BATCH_SIZE.doc, default_value_t = 1, value_parser = at_least_one, value_name = "B")]
     pub(crate) batch: usize,
-    /// Codes are this close to optimal: relative duality gap, or as --stop says
-    #[arg(long, default_value_t = 0.01, value_parser = positive)]
+    #[arg(long, help = settings::TOL.doc, default_value_t = 0.01, value_parser = positive)]
     pub(crate) tol: f64,
     /// What lies outside a sample [default: circular for arrays, for images with edge taper and for all methods but ocsc;
     /// free for other images and for recordings]
@@ -289,20 +284,15 @@ pub(crate) struct ModelArgs {
     /// Seeds the initial dictionary, the visiting order, --crop, --subset and --test-fraction
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
-    /// Precision
-    #[arg(long, value_enum, default_value = "f32")]
+    #[arg(long, help = settings::DTYPE.doc, value_enum, default_value = "f32")]
     pub(crate) dtype: DtypeArg,
-    /// Codes without negative values (method ocsc)
-    #[arg(long)]
+    #[arg(long, help = settings::NON_NEGATIVE.doc)]
     pub(crate) nonnegative: bool,
-    /// The past weighs (1 - 1/t)^this at update t (methods ocsc and osc); 1 is plain averaging
-    #[arg(long, default_value_t = BlockDescentConfig::default().forgetting, value_parser = forgetting, value_name = "EXPONENT")]
+    #[arg(long, help = settings::FORGETTING.doc, default_value_t = BlockDescentConfig::default().forgetting, value_parser = forgetting, value_name = "EXPONENT")]
     pub(crate) forgetting: f64,
-    /// Sweeps of block descent per update, at most (methods ocsc and osc)
-    #[arg(long, default_value_t = BlockDescentConfig::default().sweeps, value_parser = at_least_one, value_name = "N")]
+    #[arg(long, help = settings::SWEEPS.doc, default_value_t = BlockDescentConfig::default().sweeps, value_parser = at_least_one, value_name = "N")]
     pub(crate) sweeps: usize,
-    /// End the sweeps of an update when the relative norm of the projected gradient is at most this (method ocsc)
-    #[arg(long, default_value_t = BlockDescentConfig::default().tol, value_parser = positive, value_name = "TOL")]
+    #[arg(long, help = settings::SWEEP_TOL.doc, default_value_t = BlockDescentConfig::default().tol, value_parser = positive, value_name = "TOL")]
     pub(crate) sweep_tol: f64,
     /// Leave filters that no code uses as they are, instead of trying the worst-explained patches (method ocsc)
     #[arg(long)]
@@ -320,38 +310,28 @@ pub(crate) struct ModelArgs {
 #[derive(ClapArgs)]
 #[command(next_help_heading = "Inner workings of the methods other than ocsc")]
 pub(crate) struct Tuning {
-    /// The coder's stopping rule: duality gap, relative ADMM residuals, or the paper's relative change of Z
-    #[arg(long, value_enum, default_value = "gap")]
+    #[arg(long, help = settings::STOP.doc, value_enum, default_value = "gap")]
     stop: StopArg,
-    /// The coder's iterations, at most
-    #[arg(long, default_value_t = CoderConfig::default().max_iters, value_parser = at_least_one, value_name = "N")]
+    #[arg(long, help = settings::MAX_ITERS.doc, default_value_t = CoderConfig::default().max_iters, value_parser = at_least_one, value_name = "N")]
     max_iters: usize,
-    /// The coder's penalty [default: 50 beta / max|x|]
-    #[arg(long, value_parser = positive)]
+    #[arg(long, help = settings::RHO.doc, value_parser = positive)]
     rho: Option<f64>,
     /// Keep the coder's penalty fixed instead of balancing its residuals
     #[arg(long)]
     fixed_rho: bool,
-    /// The coder's over-relaxation, from 1 (the paper's) up to 2
-    #[arg(long, default_value_t = CoderConfig::default().relaxation, value_parser = relaxation)]
+    #[arg(long, help = settings::RELAXATION.doc, default_value_t = CoderConfig::default().relaxation, value_parser = relaxation)]
     relaxation: f64,
-    /// The update's penalty [default: 4 ||Z||^2 / K of the first code]
-    #[arg(long, value_parser = positive, value_name = "RHO")]
+    #[arg(long, help = settings::UPDATE_RHO.doc, value_parser = positive, value_name = "RHO")]
     update_rho: Option<f64>,
-    /// The update's iterations, at most
-    #[arg(long, default_value_t = UpdateConfig::default().max_iters, value_parser = at_least_one, value_name = "N")]
+    #[arg(long, help = settings::UPDATE_ITERS.doc, default_value_t = UpdateConfig::default().max_iters, value_parser = at_least_one, value_name = "N")]
     update_iters: usize,
-    /// The update's tolerance on its relative residuals
-    #[arg(long, default_value_t = UpdateConfig::default().tol, value_parser = positive, value_name = "TOL")]
+    #[arg(long, help = settings::UPDATE_TOL.doc, default_value_t = UpdateConfig::default().tol, value_parser = positive, value_name = "TOL")]
     update_tol: f64,
-    /// Start the update's variables from zero at every sample, as the paper prints it
-    #[arg(long)]
+    #[arg(long, help = settings::UPDATE_RESET.doc)]
     update_reset: bool,
-    /// Batch methods: the coder's iterations per sample and pass, at most
-    #[arg(long, default_value_t = BatchConfig::default().code_iters, value_parser = at_least_one, value_name = "N")]
+    #[arg(long, help = settings::PASS_CODE_ITERS.doc, default_value_t = BatchConfig::default().code_iters, value_parser = at_least_one, value_name = "N")]
     pass_code_iters: usize,
-    /// Batch methods: the update's iterations per pass, at most
-    #[arg(long, default_value_t = BatchConfig::default().update_iters, value_parser = at_least_one, value_name = "N")]
+    #[arg(long, help = settings::PASS_UPDATE_ITERS.doc, default_value_t = BatchConfig::default().update_iters, value_parser = at_least_one, value_name = "N")]
     pass_update_iters: usize,
 }
 

@@ -1,5 +1,7 @@
 //! The person in front of the program: progress bars on a terminal, plain lines elsewhere, errors, and Ctrl-C.
 
+pub(crate) use ocsc::memory::size as bytes;
+
 use anyhow::{Context, Result};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::cmp::Ordering;
@@ -149,16 +151,4 @@ pub(crate) fn catch_interrupts() -> Result<()> {
 /// Whether Ctrl-C was pressed.
 pub(crate) fn interrupted() -> bool {
     INTERRUPTED.load(SeqCst)
-}
-
-/// 1234567 bytes as `1.2 MB`.
-pub(crate) fn bytes(n: usize) -> String {
-    let mut value = n as f64;
-    for unit in ["B", "kB", "MB", "GB"] {
-        if value < 1000.0 {
-            return if unit == "B" { format!("{n} B") } else { format!("{value:.1} {unit}") };
-        }
-        value /= 1000.0;
-    }
-    format!("{value:.1} TB")
 }

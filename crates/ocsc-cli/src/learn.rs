@@ -3,14 +3,15 @@
 use crate::args::{Every, Learn};
 use crate::console::{self, Console, bytes};
 use crate::data::{Source, list_named_by};
-use crate::memory::{self, Survey};
+use crate::memory;
 use crate::model::{Prepared, check_masked, preprocessing};
 use crate::open;
 use crate::stream;
 use crate::watch::{Checkpoints, Log, Watch};
-use anyhow::{Context, Error, Result, bail, ensure};
+use anyhow::{Context, Error, Result, ensure};
 use ocsc::config::Dtype;
-use ocsc::learner::{coder, learner};
+use ocsc::memory::Survey;
+use ocsc::start::{Init, Started, first_usable, start};
 use ocsc::train::{Ended, Outcome, Progress, Schedule, train, visiting_order};
 use ocsc::{Config, Dictionary, Learner, Real, Sample, Samples, Shape, checkpoint};
 use std::path::{Path, PathBuf};
@@ -178,7 +179,7 @@ fn resumed<T: Real>(path: &Path, args: &Learn) -> Result<(Box<dyn Learner<T>>, P
 /// A new learner, for samples that will be visited in this order. `reading` says how a sample's axes were understood.
 pub(crate) fn started<T: Real>(
     args: &Learn,
-    mut config: Config,
+    config: Config,
     samples: &dyn Samples<T>,
     order: &[usize],
     reading: impl Fn(usize) -> Option<String>,
@@ -197,44 +198,20 @@ pub(crate) fn started<T: Real>(
         let need = config.n_filters.saturating_mul(shape.len()).saturating_mul(size_of::<T>());
         memory::ensure_free("the filters", need)?;
     }
-    let dictionary = match args.model.init.as_str() {
-        "random" => Dictionary::random(config.n_filters, shape, rank, config.seed)?,
-        "patches" => Dictionary::from_patches(config.n_filters, shape, rank, samples, config.seed)?,
-        file => from_file(Path::new(file), rank, console)?,
+    let init = match args.model.init.as_str() {
+        "random" => Init::Random,
+        "patches" => Init::Patches,
+        file => Init::Given(from_file(Path::new(file), rank, console)?),
     };
-    if let Some(ratio) = args.model.beta_ratio {
-        let mut coder = coder(&config, &dictionary, config.tol)?;
-        let mut beta_max = 0.0_f64;
-        for &i in batch {
-            match samples.draw(i, 0) {
-                Ok(sample) => beta_max = beta_max.max(coder.beta_max(&sample)?),
-                Err(error) if args.data.strict => bail!(error),
-                Err(_) => {}
-            }
-        }
-        ensure!(beta_max > 0.0, "{name}: samples of zeros in the first batch; --beta-ratio needs others");
-        config.beta = ratio * beta_max;
+    let (ratio, channels) = (args.model.beta_ratio, sample.shape().channels);
+    let Started { learner, beta_max } = start(config, init, ratio, channels, samples, batch, args.data.strict)
+        .map_err(|e| if ratio.is_some() { Error::from(e).context("--beta-ratio") } else { e.into() })?;
+    if let (Some(ratio), Some(beta_max)) = (ratio, beta_max) {
         let these = if batch.len() > 1 { format!("{name} and {} more", batch.len() - 1) } else { name };
-        console.say(format!(
-            "beta {} = {ratio} of {beta_max}, the smallest with all-zero codes, for {these}",
-            config.beta
-        ));
+        let beta = learner.config().beta;
+        console.say(format!("beta {beta} = {ratio} of {beta_max}, the smallest with all-zero codes, for {these}"));
     }
-    Ok(learner(config, dictionary)?)
-}
-
-/// The first sample in the order of visits that can be read.
-fn first_usable<T: Real>(samples: &dyn Samples<T>, order: &[usize], strict: bool) -> Result<(usize, Sample<T>)> {
-    let mut first_error = None;
-    for &i in order {
-        match samples.get(i) {
-            Ok(sample) => return Ok((i, sample)),
-            Err(error) if strict => bail!(error),
-            Err(error) => drop(first_error.get_or_insert(error)),
-        }
-    }
-    let why = first_error.map_or_else(String::new, |e| e.to_string());
-    bail!("none of {} samples can be read; the first: {why}", order.len())
+    Ok(learner)
 }
 
 /// Whether `--init` names a file.
@@ -246,17 +223,16 @@ fn is_file(init: &str) -> bool {
 fn from_file<T: Real>(path: &Path, rank: usize, console: &Console) -> Result<Dictionary<T>> {
     let source = open::for_init(path, rank)?;
     let first: Sample<f64> = source.get(0)?;
-    let (mut data, mut largest) = (Vec::new(), 0.0_f64);
+    let mut data = Vec::new();
     for k in 0..source.len() {
         let filter: Sample<f64> = source.get(k)?;
-        let norm = filter.data().iter().map(|v| v * v).sum::<f64>().sqrt();
-        largest = largest.max(norm);
-        data.extend(filter.data().iter().map(|v| T::of(v / norm.max(1.0))));
+        data.extend_from_slice(filter.data());
     }
+    let (dictionary, largest) = Dictionary::scaled(source.len(), first.shape(), rank, &data)?;
     if largest > 1.0 + 1e-4 {
         console.say(format!("{}: filters of norm above 1 (largest {largest:.3}) scaled to 1", path.display()));
     }
-    Ok(Dictionary::new(source.len(), first.shape(), rank, data)?)
+    Ok(dictionary)
 }
 
 /// Whether all samples fit the filters and the method, and how large they are: to be said before, not after an hour.

@@ -1,8 +1,7 @@
 //! Learning and coding from standard input: frames without number and without a second pass.
 //!
 //! A thread of its own reads and preprocesses frames, one or two ahead, so that Ctrl-C is heard while none arrive. Memory
-//! does not grow with their number. What `ocsc::train` does in passes over a data set is here one pass, in the order of
-//! arrival; a checkpoint goes on with whatever stream comes next.
+//! does not grow with their number.
 
 use crate::args::{Code, DataArgs, Learn};
 use crate::code::{Tally, make_folder};
@@ -13,15 +12,13 @@ use crate::learn;
 use crate::model::{Prepared, check_masked, preprocessing_of};
 use crate::watch::{Log, Watch};
 use anyhow::{Context, Result, anyhow, bail, ensure};
-use cpu_time::ProcessTime;
 use ocsc::coder::Coder;
-use ocsc::observe::{Moment, Observer};
 use ocsc::preprocess::Preprocess;
-use ocsc::train::{Ended, Evaluation, Outcome, Progress, TEST_TOL, evaluate, refuse};
-use ocsc::{Config, Dictionary, Learner, Real, Sample, checkpoint};
+use ocsc::train::{Progress, Schedule, Stream, train_stream};
+use ocsc::{Config, Dictionary, Real, Sample, Samples, checkpoint};
 use std::io::{IsTerminal, Stdin};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Frames that `code` works on at the same time.
 const TOGETHER: usize = 8;
@@ -66,73 +63,53 @@ pub(crate) fn learn<T: Real>(args: &Learn, test: Option<&Source>, console: &Cons
     let log = args.log.as_ref().map(|path| Log::open(path, args.resume.as_ref().map(|_| &progress))).transpose()?;
     let bar = console.progress("learning", args.data.limit.map(|limit| progress.samples + limit), progress.samples);
     let out = learn::out(args)?;
-    let watch = Watch::new(bar, log, Some(learn::checkpoints(args, out)));
-    let mut run = Run { args, learner, progress, test, watch };
-    let ended = match run.learn(first, &mut frames, console) {
-        Ok(ended) => ended,
-        Err(error) => return Err(learn::rescued(error, run.learner.as_ref(), Some(run.progress), out)),
+    let mut watch = Watch::new(bar, log, Some(learn::checkpoints(args, out)));
+    let schedule = Schedule {
+        stop_tol: None,
+        time_limit: args.time_limit.and_then(|limit| Duration::try_from_secs_f64(limit).ok()),
+        test_every: args.test_every,
+        strict: true,
     };
-    let outcome = run.close(ended)?;
-    learn::finish(args, run.learner.as_ref(), &outcome, run.watch.reseeded, console)
+    let mut learner = learner;
+    let test = test.as_ref().map(|test| test as &dyn Samples<T>);
+    let mut frames = Begun { first: Some(first), frames, console, raised: None };
+    let trained = train_stream(learner.as_mut(), 1, &mut frames, test, &schedule, progress, &mut watch);
+    let (last, reseeded) = (watch.last, watch.reseeded);
+    drop(watch);
+    let outcome = match trained {
+        Ok(outcome) => outcome,
+        Err(error) => {
+            let error = frames.raised.unwrap_or_else(|| error.into());
+            return Err(learn::rescued(error, learner.as_ref(), last.or(Some(progress)), out));
+        }
+    };
+    learn::finish(args, learner.as_ref(), &outcome, reseeded, console)
 }
 
-/// A run of `ocsc learn -`.
-struct Run<'a, T: Real> {
-    args: &'a Learn,
-    learner: Box<dyn Learner<T>>,
-    progress: Progress,
-    test: Option<Prepared<'a>>,
-    watch: Watch,
+/// Frames of which the first were taken already.
+struct Begun<'a, T> {
+    first: Option<Vec<Sample<T>>>,
+    frames: Arriving<T>,
+    console: &'a Console,
+    /// Why there are no more, in the program's words.
+    raised: Option<anyhow::Error>,
 }
 
-impl<T: Real> Run<'_, T> {
-    /// Learns from batch after batch, until the frames, the time or the patience end.
-    fn learn(&mut self, first: Vec<Sample<T>>, frames: &mut Arriving<T>, console: &Console) -> Result<Ended> {
-        let mut batch = first;
-        while !batch.is_empty() {
-            if let Some(ended) = self.step(&batch)? {
-                return Ok(ended);
-            }
-            batch = frames.take(self.learner.config().batch_size, console)?;
+impl<T: Real> Stream<T> for Begun<'_, T> {
+    fn take(&mut self, n: usize) -> ocsc::Result<Option<Vec<Sample<T>>>> {
+        if let Some(first) = self.first.take() {
+            return Ok(Some(first));
         }
-        Ok(if console::interrupted() { Ended::Stopped } else { Ended::Finished })
+        let taken = self.frames.take(n, self.console).map_err(|error| {
+            let told = ocsc::Error::Source(format!("{error:#}"));
+            self.raised = Some(error);
+            told
+        })?;
+        Ok(if taken.is_empty() && console::interrupted() { None } else { Some(taken) })
     }
 
-    /// Learns from one batch. The place in a data set, if the checkpoint came from one, is left as it is.
-    fn step(&mut self, batch: &[Sample<T>]) -> Result<Option<Ended>> {
-        let (wall, cpu, before) = (Instant::now(), ProcessTime::now(), self.progress.samples);
-        let visits: Vec<usize> = (before..before + batch.len()).collect();
-        let step = self.learner.learn(&visits, batch).with_context(|| format!("stdin: after {before} samples"))?;
-        self.progress.seconds += wall.elapsed().as_secs_f64();
-        self.progress.cpu_seconds += cpu.elapsed().as_secs_f64();
-        self.progress.step = step.step;
-        self.progress.samples += batch.len();
-        let due = self.args.test_every.is_some_and(|every| self.progress.samples / every > before / every);
-        let test = if due { self.evaluate()? } else { None };
-        let moment = Moment { progress: &self.progress, learner: self.learner.as_ref(), test: test.as_ref() };
-        let flow = self.watch.step(&moment, &step)?;
-        let late = self.args.time_limit.is_some_and(|limit| self.progress.seconds >= limit);
-        Ok(if flow.is_break() { Some(Ended::Stopped) } else { late.then_some(Ended::TimeLimit) })
-    }
-
-    /// Ends the pass, if all frames were seen, and the log.
-    fn close(&mut self, ended: Ended) -> Result<Outcome> {
-        let mut test = None;
-        if ended == Ended::Finished {
-            self.progress.pass += 1;
-            test = self.evaluate()?;
-            let moment = Moment { progress: &self.progress, learner: self.learner.as_ref(), test: test.as_ref() };
-            let _ = self.watch.pass(&moment)?;
-        }
-        let outcome = Outcome { ended, progress: self.progress, test: test.or(self.watch.test.clone()) };
-        let moment = Moment { progress: &self.progress, learner: self.learner.as_ref(), test: outcome.test.as_ref() };
-        self.watch.end(&moment, &outcome)?;
-        Ok(outcome)
-    }
-
-    fn evaluate(&self) -> Result<Option<Evaluation>> {
-        let evaluate = |test| evaluate(self.learner.config(), self.learner.dictionary(), test, TEST_TOL, &mut refuse);
-        Ok(self.test.as_ref().map(|test| evaluate(test)).transpose()?)
+    fn name(&self, n: usize) -> String {
+        format!("stdin: after {n} samples")
     }
 }
 

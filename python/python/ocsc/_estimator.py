@@ -362,26 +362,37 @@ class OnlineCSC:
 
     def _new_learner(self, source: Reader | Stream) -> _native.Learner:
         """A run that is about to begin; refuses bad settings."""
-        positive("beta_ratio", self.beta_ratio)
         rank = source.layout.rank
+        self._check_features(source)
         settings = {name: getattr(self, name) for name in RECORDED}
         settings["filter_shape"] = lengths(self.filter_shape, rank)
         settings["random_state"] = seed_of(self.random_state)
         settings["dtype"] = dtype_of(self.dtype, source.dtype)
         return _native.Learner(settings, filters_of(self.init, rank), positive("beta_ratio", self.beta_ratio))
 
+    def _check_features(self, source: Reader | Stream) -> None:
+        """That signals are as long as the filters, in scikit-learn's words; others are refused when they are read."""
+        shapes = source.shapes if isinstance(source, Reader) else None
+        if source.layout.letters == "W" and shapes is not None and isinstance(self.init, str):
+            shortest, least = min(shape[0] for shape in shapes), lengths(self.filter_shape, 1)[0]
+            if shortest < least:
+                raise ValueError(
+                    f"X: Found array with {shortest} feature(s) while a minimum of {least} is required, the length of the "
+                    "filters (filter_shape)"
+                )
+
     def _run(self, learner: _native.Learner, source: Any, passes: int, total: int | None) -> None:
         """Learns, with progress bar and callback."""
-        bar = Bar(total) if self.verbose else None
+        done = learner.n_samples if learner.is_started else 0
+        bar = Bar(None if total is None else done + total) if self.verbose else None
         callback = self.callback
-        watcher: Callable[[Step], bool] | None = None
-        if bar is not None or callback is not None:
 
-            def watcher(step: Step) -> bool:
-                if bar is not None:
-                    bar.show(step)
-                return callback is not None and bool(callback(step))
+        def watch(step: Step) -> bool:
+            if bar is not None:
+                bar.show(step)
+            return callback is not None and bool(callback(step))
 
+        watcher = None if bar is None and callback is None else watch
         limits = (positive("stop_tol", self.stop_tol), positive("time_limit", self.time_limit), threads_of(self.threads))
         try:
             if isinstance(source, Reader):

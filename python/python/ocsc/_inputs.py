@@ -77,7 +77,7 @@ def choose_axes(axes: str | None, ndim: int, rank: int | None, stacked: bool) ->
     shape = "(" + ", ".join(n + SPATIAL.get(wanted, "HW")) + ")"
     message = f"{what}: expected {wanted + stacked if rank else '2 or 3'} axes {shape}, found {ndim}"
     if stacked and rank is not None and ndim == rank:
-        raise ValueError(f"{message}; one sample is X[None], and a set of signals has filter_shape of one length")
+        raise ValueError(f"{message}. Reshape your data: one sample is X[None]; sets of signals take a filter_shape of one length")
     if own_ndim == wanted + 1 or rank is None:
         spatial = SPATIAL.get(wanted, "HW") if rank is not None else "HW"
         raise ValueError(f"{message}; with channels, say where they are: axes={n + 'C' + spatial!r} or {n + spatial + 'C'!r}")
@@ -112,7 +112,7 @@ class Reader:
         get: Callable[[int], Any],
         length: int,
         layout: Layout,
-        mask: Callable[[int], Item | None] | None,
+        mask: Callable[[int], Any] | None,
         dtype: np.dtype[Any] | None,
         shapes: Sequence[tuple[int, ...]] | None,
     ) -> None:
@@ -202,22 +202,25 @@ class Stream:
 
 def is_stream(data: Any) -> bool:
     """Whether data come one after the other only."""
-    if isinstance(data, (np.ndarray, list, tuple)) or hasattr(data, "shape"):
+    if isinstance(data, (np.ndarray, list, tuple, str, bytes)) or hasattr(data, "shape") or is_array(data):
         return False
-    indexable = hasattr(data, "__len__") and hasattr(data, "__getitem__") and not hasattr(data, "keys")
-    return hasattr(data, "__iter__") and not indexable
+    indexable = hasattr(data, "__len__") and hasattr(data, "__getitem__")
+    return hasattr(data, "__iter__") and not indexable and not isinstance(data, (set, frozenset))
 
 
 def is_array(data: Any) -> bool:
-    """Whether data are an array in memory, of whatever library."""
-    return any(hasattr(data, name) for name in ("__array_interface__", "__dlpack__", "iloc"))
+    """Whether data are an array in memory, of whatever library; what has a shape and samples to pick may be on disk."""
+    lazy = hasattr(data, "shape") and hasattr(data, "__getitem__")
+    known = any(hasattr(data, name) for name in ("__array_interface__", "__dlpack__", "iloc"))
+    return known or (hasattr(data, "__array__") and not lazy)
 
 
 def reader(data: Any, axes: str | None, rank: int | None, mask: Any = None, single: bool = False) -> Reader:
     """A reader of anything indexable; with ``single``, an array may also be one sample."""
     if hasattr(data, "tocsr") or hasattr(data, "toarray"):
         raise TypeError("X: expected dense samples, found a sparse array; sparse data must be made dense with X.toarray()")
-    if isinstance(data, (str, bytes)) or not (hasattr(data, "__getitem__") or is_array(data)):
+    mapping = hasattr(data, "keys") and not hasattr(data, "shape")
+    if isinstance(data, (str, bytes)) or mapping or not (hasattr(data, "__getitem__") or is_array(data)):
         raise TypeError(
             f"X: expected an array (n, H, W), a list of arrays or an iterator, found {type(data).__name__}"
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -76,15 +77,14 @@ def filters_of(init: Any, rank: int) -> str | npt.NDArray[Any]:
 
 def bytes_of(limit: Any) -> int | None:
     """A number of bytes from 500_000_000, '500MB' or '32GiB'."""
-    if limit is None or isinstance(limit, (int, np.integer)) and limit > 0:
-        return None if limit is None else int(limit)
-    if isinstance(limit, str):
-        digits = limit.rstrip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ ")
-        unit = UNITS.get(limit[len(digits) :].strip().lower())
-        try:
-            return int(float(digits) * unit) if unit else None
-        except ValueError:
-            pass
+    if limit is None:
+        return None
+    if isinstance(limit, (int, np.integer)) and limit > 0:
+        return int(limit)
+    parts = re.fullmatch(r"([0-9.]+) *([a-zA-Z]*)", limit.strip()) if isinstance(limit, str) else None
+    unit = UNITS.get(parts[2].lower()) if parts else None
+    if parts and unit:
+        return int(float(parts[1]) * unit)
     raise ValueError(f"memory_limit: expected a size such as '500MB' or '32GB', or a number of bytes, found {limit!r}")
 
 

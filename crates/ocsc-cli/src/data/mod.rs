@@ -44,9 +44,9 @@ mod window;
 pub(crate) mod write;
 
 pub(crate) use audio::Channel;
-pub(crate) use axes::Axes;
 pub(crate) use list::named_by as list_named_by;
 pub(crate) use mask::Masks;
+pub(crate) use ocsc::Axes;
 pub(crate) use resize::Resize;
 pub(crate) use window::Window;
 

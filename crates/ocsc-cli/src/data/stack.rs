@@ -5,10 +5,10 @@
 //! memory in its own type. Fastest are samples that are one run of bytes, as (N, H, W) in `.npy` and (H, W, N) in `.mat`.
 
 use super::array::{Array, Dtype};
-use super::axes::{Axes, Convention, show_shape};
+use super::axes::{self, Convention, show_shape};
 use super::window::{Window, Windows};
 use anyhow::{Result, bail, ensure};
-use ocsc::{Real, Sample, Shape};
+use ocsc::{Axes, Real, Sample, Shape};
 
 /// A non-empty array with the meaning of its axes.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ impl Stack {
         convention: Convention,
         window: Option<Window>,
     ) -> Result<Self> {
-        let axes = Axes::choose(axes, convention, array.shape())?;
+        let axes = axes::choose(axes, convention, array.shape())?;
         let shown = show_shape(array.shape());
         ensure!(
             array.shape().iter().all(|&len| len > 0),
@@ -82,7 +82,7 @@ impl Stack {
     /// How the array was understood, for messages about samples of a wrong size.
     pub(crate) fn reading(&self) -> String {
         let (shape, axes) = (show_shape(self.array.shape()), &self.axes);
-        format!("an array of shape {shape}, read as {axes}; others that would fit: --axes {}", axes.others())
+        format!("an array of shape {shape}, read as {axes}; others that would fit: --axes {}", axes::others(axes))
     }
 
     /// The shape of sample `index`.

@@ -110,8 +110,7 @@ fn axes_are_assumed_or_asked_for() {
     assert_contains(&refusal(&array(&[]), ""), &["a single number"]);
     assert_contains(&refusal(&array(&[3, 0, 4]), ""), &["(3, 0, 4)", "empty"]);
     assert_eq!("nchw".parse::<crate::data::Axes>().unwrap().to_string(), "NCHW");
-    for (text, why) in [("NHX", "`X` is not an axis"), ("NHWH", "twice"), ("NH", "W is missing"), ("", "W is missing")]
-    {
+    for (text, why) in [("NHX", "`X`, which is not an axis"), ("NHWH", "twice"), ("NH", "no W"), ("", "no W")] {
         let message = text.parse::<crate::data::Axes>().unwrap_err().to_string();
         assert_contains(&message, &[why, "NCHW"]);
     }

@@ -1,0 +1,98 @@
+"""Sparse codes: looking into them, other libraries' arrays, files."""
+
+import numpy as np
+import pytest
+from conftest import require, smooth
+
+import ocsc
+from ocsc import Code, Codes, OnlineCSC
+
+
+@pytest.fixture(scope="module")
+def codes():
+    X = smooth(5)
+    return OnlineCSC(n_filters=4, filter_shape=(5, 5), beta=0.3).fit(X).transform(X)
+
+
+def equal(a, b):
+    fields = ("filter", "position", "value", "offset", "shapes", "objective", "gap", "beta")
+    return all(np.array_equal(getattr(a, name), getattr(b, name)) for name in fields)
+
+
+def test_samples_slices_and_lists(codes):
+    assert len(codes) == 5 and len(list(codes)) == 5
+    dense = codes.to_dense()
+    assert dense.shape == codes.shape == (5, 4, 24, 24) and dense.dtype == np.float32
+    assert np.array_equal(np.asarray(codes), dense) and np.asarray(codes, float).dtype == float
+    for i, code in enumerate(codes):
+        assert np.array_equal(code.to_dense(), dense[i]) and np.count_nonzero(dense[i]) == codes.nonzeros[i] == len(code)
+        assert (code.objective, code.gap, code.beta) == (codes.objective[i], codes.gap[i], 0.3)
+    assert np.array_equal(codes[-1].to_dense(), dense[-1])
+    for index in (slice(1, 3), slice(None, None, -2), [4, 0, 0], np.array([True, False, True, False, True]), slice(0, 0)):
+        part = codes[index]
+        assert isinstance(part, Codes) and len(part) == len(dense[index])
+        if len(part):
+            assert np.array_equal(part.to_dense(), dense[index])
+    with pytest.raises(IndexError):
+        codes[5]
+    assert "5 samples" in repr(codes) and "non-zeros" in repr(codes[0])
+
+
+def test_scipy(codes):
+    sparse = require("scipy.sparse")
+    matrix = codes.to_scipy()
+    assert sparse.issparse(matrix) and matrix.shape == (5, 4 * 24 * 24) and matrix.has_canonical_format
+    assert np.array_equal(matrix.toarray(), codes.to_dense().reshape(5, -1))
+
+
+def test_coo(codes):
+    sparse = require("sparse")
+    coo = codes.to_coo()
+    assert isinstance(coo, sparse.COO) and np.array_equal(coo.todense(), codes.to_dense())
+
+
+def test_absent_libraries_are_named(codes, monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "scipy", None)
+    monkeypatch.setitem(sys.modules, "scipy.sparse", None)
+    monkeypatch.setitem(sys.modules, "sparse", None)
+    with pytest.raises(ImportError, match="pip install scipy"):
+        codes.to_scipy()
+    with pytest.raises(ImportError, match="pip install sparse"):
+        codes.to_coo()
+
+
+def test_files(codes, tmp_path):
+    codes.save(tmp_path / "all.npz")
+    assert equal(Codes.load(tmp_path / "all.npz"), codes)
+    codes.save(tmp_path / "folder")
+    assert equal(Codes.load(tmp_path / "folder"), codes)
+    codes[2].save(tmp_path / "one.npz")
+    assert equal(Codes.load(tmp_path / "one.npz"), codes[2:3])
+    assert np.array_equal(Code.load(tmp_path / "one.npz").to_dense(), codes[2].to_dense())
+    np.savez(tmp_path / "other.npz", a=1)
+    with pytest.raises(ValueError, match="other.npz: expected the arrays of sparse codes, found none called filter"):
+        Codes.load(tmp_path / "other.npz")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ValueError, match="expected codes ending in .npz"):
+        Codes.load(tmp_path / "empty")
+    with pytest.raises(FileNotFoundError):
+        Codes.load(tmp_path / "absent.npz")
+
+
+def test_codes_of_nothing():
+    X = smooth(2)
+    filters = OnlineCSC(n_filters=4, filter_shape=(5, 5)).fit(X).filters_
+    codes = ocsc.code(X, filters, beta=1e6)
+    assert list(codes.nonzeros) == [0, 0] and not codes.to_dense().any() and codes.gap.max() < 1e-6
+    assert not ocsc.reconstruct(codes, filters).any()
+
+
+def test_damaged_codes_are_refused():
+    filters = np.ones((2, 3, 3)) / 3
+    with pytest.raises(ValueError, match="code: expected filter"):
+        Code([0, 1], [[0, 0]], [1.0], (2, 9, 9))
+    for code in (Code([5], [[0, 0]], [1.0], (2, 9, 9)), Code([0], [[9, 0]], [1.0], (2, 9, 9)), Code([0], [[0, 0]], [1.0], (3, 9, 9))):
+        with pytest.raises(ValueError, match="code"):
+            ocsc.reconstruct(code, filters)
