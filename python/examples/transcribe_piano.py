@@ -37,7 +37,7 @@ single = ocsc.OnlineCSC(n_filters=1, filter_shape=8, beta_ratio=0.3, init="patch
 filters = np.concatenate([single.fit([note]).filters_ for note in notes])
 struck = [code.to_dense()[k] for k, code in enumerate(ocsc.code(notes, filters, beta=1.0, **coding))]
 
-# Twenty seconds of one to three notes at once, soft and loud, which ring into the next. (All settings were chosen with others.)
+# Twenty seconds of one to three notes at once, soft and loud, which ring into the next.
 rng, sound, score, second = np.random.default_rng(3), np.zeros(23 * RATE), [], 0.3
 while second < 20:
     for k in rng.choice(len(NOTES), rng.integers(1, 4), replace=False):
