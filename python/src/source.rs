@@ -95,7 +95,7 @@ impl Arriving {
 impl<T: Real> Stream<T> for Arriving {
     fn take(&mut self, n: usize) -> Result<Option<Vec<Sample<T>>>> {
         match self.draw(n) {
-            Some(Ok(samples)) => samples.map(Some),
+            Some(Ok(samples)) => samples.map(Some).map_err(named),
             Some(Err(raised)) => Err(self.raised.keep(raised)),
             None => Ok(None),
         }
@@ -132,6 +132,14 @@ impl<T: Real> Stream<T> for Begun<T> {
 
     fn name(&self, n: usize) -> String {
         Stream::<T>::name(&self.rest, n)
+    }
+}
+
+/// Says that a sample of X is at fault.
+fn named(error: Error) -> Error {
+    match error {
+        Error::Invalid { what, expected, found } => Error::Invalid { what: format!("X: {what}"), expected, found },
+        other => other,
     }
 }
 

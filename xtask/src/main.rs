@@ -2,13 +2,16 @@
 //! run.
 
 mod gallery;
+mod python;
 
 use anyhow::{Context, Result, bail};
 use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::time::Instant;
 
-const USAGE: &str = "usage: cargo xtask test       format, lint, document and test the whole workspace
+const USAGE: &str =
+    "usage: cargo xtask test       format, lint, document and test the whole workspace, and the Python package
+       cargo xtask wheel      make the Python package's wheel in target/wheels
        cargo xtask gallery    learn from the shared data and write docs/gallery.md and its pictures";
 
 #[expect(clippy::print_stderr, reason = "a program for developers")]
@@ -16,6 +19,7 @@ fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let done = match words.first().map(String::as_str) {
         Some("test") => test(),
+        Some("wheel") => python::wheel(),
         Some("gallery") => gallery::run(&words[1..]),
         _ => {
             eprintln!("{USAGE}");
@@ -42,6 +46,7 @@ fn test() -> Result<()> {
         skipped.push("tests on real data: ../shared/data is absent (set OCSC_DATA to a folder like it)");
     }
     step("unit and integration tests", cargo(&["test", "--workspace"]))?;
+    skipped.extend(python::test()?);
     say("\nall checks passed");
     for what in skipped {
         say(&format!("skipped: {what}"));
@@ -57,8 +62,13 @@ fn data() -> std::path::PathBuf {
 
 fn cargo(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO"));
-    command.args(arguments).current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(".."));
+    command.args(arguments).current_dir(root());
     command
+}
+
+/// The workspace's folder.
+fn root() -> std::path::PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
 fn step(name: &str, command: impl std::borrow::BorrowMut<Command>) -> Result<()> {

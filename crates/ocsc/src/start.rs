@@ -1,6 +1,7 @@
 //! How a run starts: the first sample that can be read, the initial dictionary, and beta as a part of the largest useful one.
 
 use crate::learner::{Learner, coder, learner};
+use crate::train::name_samples;
 use crate::{Config, Dictionary, Error, Real, Result, Sample, Samples, Shape};
 
 /// The dictionary that a run starts from.
@@ -61,7 +62,7 @@ pub fn start<T: Real>(
     }
     if beta_max <= 0.0 {
         let first = batch.first().map_or_else(String::new, |i| samples.name(*i));
-        return Err(Error::invalid(first, "a first batch that is not all zeros, to take beta_ratio of", "zeros"));
+        return Err(Error::invalid(first, "a first batch with a beta to take the ratio of", "samples of zeros"));
     }
     config.beta = ratio * beta_max;
     Ok(Started { learner: learner(config, dictionary)?, beta_max: Some(beta_max) })
@@ -71,7 +72,7 @@ pub fn start<T: Real>(
 pub fn first_usable<T: Real>(samples: &dyn Samples<T>, order: &[usize], strict: bool) -> Result<(usize, Sample<T>)> {
     let mut first_error = None;
     for &i in order {
-        match samples.get(i) {
+        match samples.get(i).map_err(|error| name_samples(error, samples, &[i])) {
             Ok(sample) => return Ok((i, sample)),
             Err(error) if strict => return Err(error),
             Err(error) => drop(first_error.get_or_insert(error)),

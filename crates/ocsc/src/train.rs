@@ -252,7 +252,7 @@ pub fn visiting_order(n_samples: usize, seed: u64, pass: usize) -> Vec<usize> {
 }
 
 /// Adds the names of samples to an error about them.
-fn name_samples<T: Real>(error: Error, samples: &dyn Samples<T>, indices: &[usize]) -> Error {
+pub(crate) fn name_samples<T: Real>(error: Error, samples: &dyn Samples<T>, indices: &[usize]) -> Error {
     match error {
         Error::Invalid { what, expected, found } => {
             let names: Vec<String> = indices.iter().map(|&i| samples.name(i)).collect();

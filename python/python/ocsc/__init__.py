@@ -21,7 +21,7 @@ Examples
 (4, 24, 24)
 """
 
-from . import metrics
+from . import metrics, plot
 from ._codes import Code, Codes
 from ._errors import ConvergenceWarning, NotFittedError
 from ._estimator import OnlineCSC
@@ -44,6 +44,7 @@ __all__ = [
     "load",
     "methods",
     "metrics",
+    "plot",
     "preprocess",
     "reconstruct",
     "save",

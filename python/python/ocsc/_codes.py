@@ -140,7 +140,7 @@ class Codes:
     (3, (3, 4, 16, 16))
     >>> bool(np.all(codes.gap <= model.tol))
     True
-    >>> codes[0].nonzeros == codes.nonzeros[0]
+    >>> codes[0].nonzeros == int(codes.nonzeros[0])
     True
     """
 

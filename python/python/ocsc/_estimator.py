@@ -386,14 +386,13 @@ class OnlineCSC:
         done = learner.n_samples if learner.is_started else 0
         bar = Bar(None if total is None else done + total) if self.verbose else None
         callback = self.callback
-        watcher: Callable[[Step], bool] | None = None
-        if bar is not None or callback is not None:
 
-            def watcher(step: Step) -> bool:
-                if bar is not None:
-                    bar.show(step)
-                return callback is not None and bool(callback(step))
+        def watch(step: Step) -> bool:
+            if bar is not None:
+                bar.show(step)
+            return callback is not None and bool(callback(step))
 
+        watcher = None if bar is None and callback is None else watch
         limits = (positive("stop_tol", self.stop_tol), positive("time_limit", self.time_limit), threads_of(self.threads))
         try:
             if isinstance(source, Reader):

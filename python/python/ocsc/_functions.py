@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import warnings
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,19 +22,20 @@ GROUP = 16
 """So many samples of a stream are coded at the same time."""
 
 
-def full_filters(filters: npt.ArrayLike, axes: str | None) -> Array:
-    """Filters as (K, C, axes...), from that or from (K, axes...)."""
+def full_filters(filters: npt.ArrayLike, axes: str | None, rank: int | None = None) -> Array:
+    """Filters as (K, C, axes...), from that or from (K, axes...); which of the two, axes decide where it is not plain."""
     array = np.asarray(filters)
     if array.dtype != np.float32:
         array = array.astype(np.float64, copy=False)
     if array.ndim < 2 or array.ndim > 5:
         raise ValueError(f"filters: expected shape (K, axes...) or (K, C, axes...), found {array.shape}")
-    has_channels = array.ndim == 5 or (axes is not None and "C" in axes.upper())
+    has_channels = array.ndim == 5
     if axes is not None:
         rank = Layout(_native.axes(axes).replace("N", "")).rank
-        has_channels = array.ndim == rank + 2
+    if rank is not None:
         if array.ndim not in (rank + 1, rank + 2):
-            raise ValueError(f"filters: expected {rank} spatial axes, as axes {axes!r} names, found shape {array.shape}")
+            raise ValueError(f"filters: expected {rank} spatial axes, as the samples have, found shape {array.shape}")
+        has_channels = array.ndim == rank + 2
     return array if has_channels else array[:, None]
 
 
@@ -193,16 +193,14 @@ def reconstruct(
     ndarray or list of ndarray
         An array with one sample after the other where sizes are equal, in f64; else a list. For a `Code`, its sample.
     """
-    full = full_filters(filters, axes)
-    rank = full.ndim - 2
+    rank = (len(codes.shape) if isinstance(codes, Code) else codes.shapes.shape[1]) - 1
+    full = full_filters(filters, axes, rank)
     letters = _native.axes(axes) if axes is not None else ("NC" if full.shape[1] > 1 else "N") + "DHW"[3 - rank :]
     layout = Layout(letters.replace("N", ""))
     settings = {"boundary": boundary, "n_filters": len(full), "filter_shape": list(full.shape[2:])}
-    single = isinstance(codes, Code)
-    samples = [layout.turn_back(one(part, full, settings)) for part in ([codes] if isinstance(codes, Code) else codes)]
-    if single:
-        return samples[0]
-    return assemble(samples, letters)
+    if isinstance(codes, Code):
+        return layout.turn_back(one(codes, full, settings))
+    return assemble([layout.turn_back(one(part, full, settings)) for part in codes], letters)
 
 
 def one(code: Code, filters: Array, settings: dict[str, Any]) -> Array:
@@ -214,7 +212,7 @@ def one(code: Code, filters: Array, settings: dict[str, Any]) -> Array:
         raise ValueError(
             f"code: expected {len(filters)} filters, as there are, and positions within the code's shape, found {code!r}"
         )
-    flat = np.ravel_multi_index(tuple(code.position.T), axes).astype(np.int64)
+    flat = np.asarray(np.ravel_multi_index(tuple(code.position.T), axes), np.int64)
     triple = (shape[0], shape[1], shape[2])
     value = code.value.astype(np.float64, copy=False)
     return _native.reconstruct(settings, filters, triple, code.filter.astype(np.int64), flat, value)

@@ -112,7 +112,7 @@ class Reader:
         get: Callable[[int], Any],
         length: int,
         layout: Layout,
-        mask: Callable[[int], Item | None] | None,
+        mask: Callable[[int], Any] | None,
         dtype: np.dtype[Any] | None,
         shapes: Sequence[tuple[int, ...]] | None,
     ) -> None:

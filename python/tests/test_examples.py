@@ -1,0 +1,58 @@
+"""The examples run, draw what they say, and what they claim is so."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
+DATA = Path(os.environ.get("OCSC_DATA", EXAMPLES.parents[2] / "shared/data"))
+
+
+def run(name, folder):
+    """What an example printed, as the numbers in it; its picture must not be empty."""
+    if not DATA.is_dir():
+        pytest.skip("the shared data are absent (set OCSC_DATA)")
+    image = pytest.importorskip("matplotlib.image", reason="matplotlib is not installed")
+    if name != "transcribe_piano":
+        pytest.importorskip("PIL", reason="Pillow is not installed")
+    environment = {**os.environ, "MPLBACKEND": "Agg"}
+    command = [sys.executable, "-W", "error::UserWarning", EXAMPLES / f"{name}.py", folder]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    picture = image.imread(folder / f"{name}.png")
+    assert min(picture.shape[:2]) >= 200 and np.ptp(picture[..., :3]) > 0.5
+    return done.stdout, [float(number) for number in re.findall(r"\d+\.?\d*", done.stdout)]
+
+
+def test_learn_and_code(tmp_path):
+    text, _ = run("learn_and_code", tmp_path)
+    assert "learned 64 filters from 30 photos" in text
+    psnr, coefficients, pixels = (float(n) for n in re.search(r"PSNR ([\d.]+) dB with (\d+) coeff.* (\d+) pix", text).groups())
+    assert psnr > 33 and coefficients < 0.2 * pixels
+
+
+def test_denoise(tmp_path):
+    _, (noisy, denoised, blurred) = run("denoise", tmp_path)
+    assert noisy < 20.5 and denoised > noisy + 7 and denoised > blurred + 1.5
+
+
+def test_inpaint(tmp_path):
+    _, (filled, mean, local_mean) = run("inpaint", tmp_path)
+    assert filled > mean + 10 and filled > local_mean + 1
+
+
+def test_transcribe_piano(tmp_path):
+    text, _ = run("transcribe_piano", tmp_path)
+    precision, recall = (float(n) for n in re.search(r"precision ([\d.]+), recall ([\d.]+)", text).groups())
+    assert precision > 0.85 and recall > 0.85
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.stem)
+def test_examples_are_short(path):
+    lines = path.read_text().splitlines()
+    assert len(lines) < 60 and max(map(len, lines)) <= 128

@@ -1,0 +1,68 @@
+//! The Python package: built and tested in an environment of its own, `target/python`, and made into a wheel.
+
+use crate::{root, step};
+use anyhow::{Context, Result};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// What the package and its tools need of an interpreter.
+const NEEDED: &str = "import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))";
+
+/// Installs the package as users do, and runs its tests, the examples in its docstrings, and the type checkers. Says why it
+/// could not, if there is no Python.
+pub(crate) fn test() -> Result<Option<&'static str>> {
+    if !is_there() {
+        return Ok(Some(
+            "the Python package: no python3 from 3.10 on with venv and pip (on Debian: apt-get install python3-venv)",
+        ));
+    }
+    let environment = environment()?;
+    // The tests compare with the program; `cargo test` built it.
+    let program = target().join("debug").join("ocsc");
+    step("Python: build and install", pip(&environment).args(["install", "--quiet", "./python[test]"]))?;
+    let tool = |name: &str| {
+        let mut command = Command::new(environment.join("bin/python"));
+        command.args(["-m", name]).current_dir(root().join("python"));
+        command
+    };
+    step("Python: tests and docstrings", tool("pytest").args(["--quiet"]).env("OCSC_PROGRAM", program))?;
+    step("Python: mypy", &mut tool("mypy"))?;
+    step("Python: pyright", tool("pyright").arg("--pythonpath").arg(environment.join("bin/python")))?;
+    Ok(None)
+}
+
+/// Makes the wheel in `target/wheels`.
+pub(crate) fn wheel() -> Result<()> {
+    let environment = environment()?;
+    step("maturin", pip(&environment).args(["install", "--quiet", "maturin"]))?;
+    let mut maturin = Command::new(environment.join("bin/maturin"));
+    maturin.args(["build", "--release", "--manifest-path", "python/Cargo.toml", "--out"]);
+    step("wheel", maturin.arg(target().join("wheels")).current_dir(root()))
+}
+
+fn is_there() -> bool {
+    let asked = Command::new("python3").args(["-c", NEEDED]).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    asked.is_ok_and(|status| status.success())
+}
+
+/// The environment, made if it is not there yet.
+fn environment() -> Result<PathBuf> {
+    let path = target().join("python");
+    if !path.join("bin/pip").exists() {
+        let mut venv = Command::new("python3");
+        step("Python: environment", venv.args(["-m", "venv", "--clear"]).arg(&path))
+            .context("python3 with venv and pip is needed (on Debian: apt-get install python3-venv)")?;
+    }
+    Ok(path)
+}
+
+fn pip(environment: &Path) -> Command {
+    let mut command = Command::new(environment.join("bin/python"));
+    command.args(["-m", "pip", "--disable-pip-version-check"]).current_dir(root());
+    command
+}
+
+/// Where cargo builds.
+fn target() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
+}
