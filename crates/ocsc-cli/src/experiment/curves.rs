@@ -111,7 +111,7 @@ fn table(runs: &Runs) -> Table {
         note: format!(
             "Mean and deviation over the seeds. Bold: the highest PSNR and the lowest objective, and those that a pairwise \
              t-test (Welch's, 95 %) cannot tell from it. Arrived: the processor time until the test objective was within \
-             {:.0} % of the lowest of all runs.",
+             {:.0} % of the lowest of all, of the runs that got there.",
             100.0 * ARRIVED
         ),
         ..Table::default()
@@ -137,7 +137,10 @@ fn table(runs: &Runs) -> Table {
             Entry::plain(method),
             Entry { best: best_psnr[i], ..text(&psnr[i], 2) },
             Entry { best: best_objective[i], ..text(&objective[i], 2) },
-            text(&arrival[i], 2),
+            Entry::plain(arrival[i].map_or("-".to_owned(), |s| {
+                let of_all = if s.n < n { format!(" ({} of {n})", s.n) } else { String::new() };
+                shown(s, 2) + &of_all
+            })),
             text(&time[i], 2),
             Entry::plain(memory[i].map_or("-".to_owned(), |s| bytes(s.mean as usize))),
             text(&nonzeros[i], 0),
