@@ -22,7 +22,9 @@ def normalised(gray: np.ndarray) -> np.ndarray:
 
     mean = local(gray)
     deviation = np.sqrt(np.maximum(local(gray**2) - mean**2, 0))
-    out = (gray - mean) / np.maximum(deviation, np.sort(deviation.ravel())[(deviation.size - 1) // 2])
+    median = np.sort(deviation.ravel())[(deviation.size - 1) // 2]
+    # The median is zero where more than half of a photo is of one gray level; what rounding leaves there must stay small.
+    out = (gray - mean) / np.maximum(deviation, max(median, 1e-6 * np.ptp(gray)))
     return out - out.mean()
 
 

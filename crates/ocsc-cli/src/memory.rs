@@ -48,19 +48,6 @@ mod tests {
     use ocsc::{Method, Shape};
 
     #[test]
-    fn batch_methods_take_as_many_samples_as_fit() {
-        let survey = Survey { samples: 1, one_size: Some(Shape::image(32, 32)), largest: 1024 };
-        let filter = Shape::image(5, 5);
-        let of = |method| Config { method, n_filters: 10, ..Config::default() };
-        let limit = 100_000_000;
-        assert_eq!(survey.most_samples::<f32>(&of(Method::Ocsc), filter, limit), None);
-        assert_eq!(survey.most_samples::<f32>(&of(Method::Fcsc), filter, 1), Some(0));
-        let most = survey.most_samples::<f32>(&of(Method::Fcsc), filter, limit).unwrap();
-        let need = |samples| Survey { samples, ..survey }.needs::<f32>(&of(Method::Fcsc), filter).0;
-        assert!(most > 100 && need(most) <= limit && need(most + 1) > limit, "{most}");
-    }
-
-    #[test]
     fn a_refusal_is_known_by_its_message() {
         let survey = Survey { samples: 1, one_size: Some(Shape::image(500, 500)), largest: 250_000 };
         let config = Config { method: Method::OcscPaper, ..Config::default() };

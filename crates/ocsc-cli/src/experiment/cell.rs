@@ -126,11 +126,8 @@ impl Cell {
         Ok(self)
     }
 
-    /// Finds out the capacity for each of the limits.
+    /// Finds out the capacity for each of the limits, also of a cell that was kept: the account may be another one by now.
     pub(super) fn count_capacity(mut self, folder: &Path, limits: &[usize]) -> Result<Cell> {
-        if self.capacity.iter().map(|(limit, _)| limit).eq(limits) {
-            return Ok(self);
-        }
         let args = self.parsed(&self.file(folder, ".safetensors"))?;
         let (source, _) = open::for_learning(&args, &Console::new(true))?;
         let config =
@@ -140,8 +137,11 @@ impl Cell {
         let dictionary = initial::<f32>(&config, channels)?;
         let survey = learn::survey(&source, &config, &dictionary, false)?;
         let most = |limit: &usize| (*limit, survey.most_samples::<f32>(&config, dictionary.shape(), *limit));
-        self.capacity = limits.iter().map(most).collect();
-        self.save(folder)?;
+        let capacity: Vec<_> = limits.iter().map(most).collect();
+        if capacity != self.capacity {
+            self.capacity = capacity;
+            self.save(folder)?;
+        }
         Ok(self)
     }
 

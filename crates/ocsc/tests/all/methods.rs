@@ -4,7 +4,7 @@ use crate::common::*;
 use ocsc::checkpoint::{load, save};
 use ocsc::config::{BatchConfig, BlockDescentConfig, Boundary};
 use ocsc::learner::{Step, initial, learner};
-use ocsc::memory::memory;
+use ocsc::memory::{Survey, memory};
 use ocsc::observe::{Moment, Observer, Silent};
 use ocsc::train::{Progress, Schedule, evaluate, refuse, train};
 use ocsc::{Config, Dictionary, Learner, Method, Online, Real, Result, Sample, Shape};
@@ -230,6 +230,19 @@ fn memory_is_that_of_the_papers_table() {
     // N K P numbers of four bytes, half spectra of complex ones: 10 x 100 x 10,000.
     let cbpdn = memory::<f32>(&Config { method: Method::Cbpdn, ..Config::default() }, 10, sample, filter);
     assert!((40_000_000..60_000_000).contains(&cbpdn.statistics), "{}", cbpdn.statistics);
+}
+
+#[test]
+fn batch_methods_take_as_many_samples_as_fit() {
+    let survey = Survey { samples: 1, one_size: Some(Shape::image(32, 32)), largest: 1024 };
+    let filter = Shape::image(5, 5);
+    let of = |method| Config { method, n_filters: 10, ..Config::default() };
+    let limit = 100_000_000;
+    assert_eq!(survey.most_samples::<f32>(&of(Method::Ocsc), filter, limit), None);
+    assert_eq!(survey.most_samples::<f32>(&of(Method::Fcsc), filter, 1), Some(0));
+    let most = survey.most_samples::<f32>(&of(Method::Fcsc), filter, limit).unwrap();
+    let need = |samples| Survey { samples, ..survey }.needs::<f32>(&of(Method::Fcsc), filter).0;
+    assert!(most > 100 && need(most) <= limit && need(most + 1) > limit, "{most}");
 }
 
 /// The numbers of the reference scripts: between -1 and 1, without a pattern that filters could learn by heart.
