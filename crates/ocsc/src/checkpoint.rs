@@ -142,6 +142,14 @@ impl<T: Real> Saved<T> {
 
     /// A learner that goes on where the checkpoint was written.
     pub fn resume(&self) -> Result<(Box<dyn Learner<T>>, Progress)> {
+        self.resume_with(learner)
+    }
+
+    /// The same with a learner of the caller's making.
+    pub fn resume_with(
+        &self,
+        learner: impl FnOnce(Config, Dictionary<T>) -> Result<Box<dyn Learner<T>>>,
+    ) -> Result<(Box<dyn Learner<T>>, Progress)> {
         let Some(progress) = self.progress else {
             let expected = "a checkpoint (written by an interrupted run, or with --checkpoint-every)";
             return Err(Error::file(&self.path, "model file", expected, "a finished model without statistics"));

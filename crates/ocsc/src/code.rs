@@ -1,6 +1,7 @@
 //! Sparse codes Z: a list of (filter, position, value).
 
 use crate::config::Boundary;
+use crate::team::wire::{Reader, put};
 use crate::{Dictionary, Error, Real, Result, Sample, Shape};
 
 /// One coefficient: filter `filter` placed with its first corner at `position` and scaled by `value`.
@@ -93,6 +94,25 @@ impl<T: Real> Code<T> {
     /// ||Z||_1.
     pub fn l1(&self) -> f64 {
         self.atoms.iter().map(|a| a.value.f64().abs()).sum()
+    }
+
+    /// Appends it to a message.
+    pub(crate) fn write(&self, bytes: &mut Vec<u8>) {
+        put(bytes, &[self.n_filters, self.shape[0], self.shape[1], self.shape[2], self.atoms.len()].map(|n| n as u64));
+        for a in &self.atoms {
+            put(bytes, &[a.filter, a.position]);
+            put(bytes, &[a.value]);
+        }
+    }
+
+    /// Reads it from a message.
+    pub(crate) fn read(from: &mut Reader<'_>) -> Result<Self> {
+        let [n_filters, depth, height, width, n] = from.one::<[u64; 5]>()?.map(|n| n as usize);
+        let atoms = (0..n).map(|_| {
+            let [filter, position] = from.one()?;
+            Ok(Atom { filter, position, value: from.one()? })
+        });
+        Code::new(n_filters, [depth, height, width], atoms.collect::<Result<_>>()?)
     }
 
     /// The dense array (filter, depth, height, width): K times the sample's memory.

@@ -42,6 +42,9 @@ pub enum Error {
     /// More memory would be needed than there is; the message says how much, and what to do.
     #[error("{0}")]
     Memory(String),
+    /// A member of a team cannot go on, so none can; the message names its rank and its reason.
+    #[error("{0}")]
+    Team(String),
 }
 
 /// The library's result type.

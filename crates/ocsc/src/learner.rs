@@ -1,21 +1,27 @@
-//! Learners: code samples, absorb them, update the dictionary. [`Online`] does so sample by sample, [`Batch`] pass by pass.
+//! Learners: code samples, absorb them, update the dictionary. [`Online`] does so sample by sample, [`Batch`] pass by pass,
+//! [`Together`] as [`Online`] with others who take a part of the samples.
 //!
 //! A learner knows neither time nor files nor where samples come from; [`crate::train`] does.
 
 mod batch;
 mod online;
+mod together;
 
 pub use batch::Batch;
 pub use online::Online;
+pub use together::Together;
 
 use crate::checkpoint::State;
 use crate::coder::{Coded, Coder};
+use crate::team::{Alone, Team};
 use crate::update::Updated;
 use crate::{Config, Dictionary, Error, Method, Real, Result, Sample, Shape};
+use std::sync::Arc;
 
 /// Learns a dictionary from samples, by any method.
 pub trait Learner<T: Real>: Send {
-    /// Learns from samples; `visits` are their numbers in the data set, by which batch methods know them again.
+    /// Learns from samples; `visits` are their numbers in the data set, by which batch methods know them again. A member of a
+    /// team is given its part of a batch, which may be nothing, and the samples' places in the batch.
     fn learn(&mut self, visits: &[usize], samples: &[Sample<T>]) -> Result<Step<T>>;
 
     /// All samples were visited once more. Batch methods update the dictionary now, and return its relative change
@@ -36,6 +42,17 @@ pub trait Learner<T: Real>: Send {
 
     /// Takes over a saved state, after so many steps.
     fn restore(&mut self, state: &State<'_, T>, step: usize) -> Result<()>;
+
+    /// Those it learns with.
+    fn team(&self) -> Arc<dyn Team> {
+        Arc::new(Alone)
+    }
+
+    /// Called instead of [`Learner::learn`] by one who cannot read its part of a batch: tells the others, and returns what to
+    /// say.
+    fn give_up(&mut self, error: Error) -> Error {
+        error
+    }
 }
 
 /// The learner of the method in `config`, from a given dictionary, which overrides the number and shape of filters there.
@@ -52,28 +69,59 @@ pub fn learner<T: Real>(config: Config, dictionary: Dictionary<T>) -> Result<Box
 pub struct Step<T> {
     /// t, counting from 1 over the learner's life.
     pub step: usize,
-    /// The samples' codes against the dictionary before the update, in their order.
+    /// The samples' codes against the dictionary before the update, in their order: of a team, those of this member.
     pub coded: Vec<Coded<T>>,
+    /// What is known of all samples of the step, also of those that others coded.
+    pub codes: CodeSums,
     /// ||D - D_old|| / ||D||; zero for steps that do not update.
     pub dictionary_change: f64,
     /// What the dictionary update reports.
     pub update: Updated,
 }
 
+/// Sums over codes.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct CodeSums {
+    /// How many there are.
+    pub count: usize,
+    /// The sum of their objectives.
+    pub objective: f64,
+    /// The worst relative duality gap.
+    pub gap: f64,
+    /// The sum of their non-zeros.
+    pub nonzeros: f64,
+}
+
+impl CodeSums {
+    /// Sums over these.
+    pub fn of<T: Real>(coded: &[Coded<T>]) -> Self {
+        let mut sums = CodeSums::default();
+        coded.iter().for_each(|c| sums.add(c.total(), c.relative_gap(), c.code.nonzeros()));
+        sums
+    }
+
+    fn add(&mut self, objective: f64, gap: f64, nonzeros: usize) {
+        self.count += 1;
+        self.objective += objective;
+        self.gap = self.gap.max(gap);
+        self.nonzeros += nonzeros as f64;
+    }
+}
+
 impl<T: Real> Step<T> {
     /// The mean objective of the samples.
     pub fn objective(&self) -> f64 {
-        self.coded.iter().map(Coded::total).sum::<f64>() / self.coded.len().max(1) as f64
+        self.codes.objective / self.codes.count.max(1) as f64
     }
 
     /// The worst relative duality gap of the samples.
     pub fn gap(&self) -> f64 {
-        self.coded.iter().map(Coded::relative_gap).fold(0.0, f64::max)
+        self.codes.gap
     }
 
     /// The mean number of non-zeros of the samples.
     pub fn nonzeros(&self) -> f64 {
-        self.coded.iter().map(|c| c.code.nonzeros() as f64).sum::<f64>() / self.coded.len().max(1) as f64
+        self.codes.nonzeros / self.codes.count.max(1) as f64
     }
 }
 
@@ -98,10 +146,15 @@ pub(crate) fn settled<T: Real>(mut config: Config, dictionary: &Dictionary<T>) -
 }
 
 /// That there are samples, of values whose squares can be summed.
-pub(crate) fn check_values<T: Real>(samples: &[Sample<T>]) -> Result<()> {
+pub(crate) fn check_batch<T: Real>(samples: &[Sample<T>]) -> Result<()> {
     if samples.is_empty() {
         return Err(Error::invalid("batch", "at least one sample", "none"));
     }
+    check_values(samples)
+}
+
+/// That their squares can be summed.
+fn check_values<T: Real>(samples: &[Sample<T>]) -> Result<()> {
     for sample in samples {
         if let Some(v) = sample.data().iter().find(|v| v.f64().abs() > T::LARGEST) {
             let expected = format!("values up to {:e} in {} (scale the samples, or use f64)", T::LARGEST, T::NAME);

@@ -92,6 +92,7 @@ pub mod settings;
 mod simd;
 pub mod start;
 pub mod statistics;
+pub mod team;
 pub mod train;
 pub mod update;
 

@@ -31,7 +31,7 @@ use crate::coder::{Coded, Status, dual_value, relative};
 use crate::config::Boundary;
 use crate::dictionary::project_unit_ball;
 use crate::dot::dot;
-use crate::learner::{Learner, Step, check_values, finite_or_old, initial, settled};
+use crate::learner::{CodeSums, Learner, Step, check_batch, finite_or_old, initial, settled};
 use crate::metrics::Objective;
 use crate::update::Updated;
 use crate::{Atom, Code, Config, Dictionary, Real, Result, Sample};
@@ -239,7 +239,7 @@ impl<T: Real> Lasso<T> {
 
 impl<T: Real> Learner<T> for Osc<T> {
     fn learn(&mut self, _visits: &[usize], samples: &[Sample<T>]) -> Result<Step<T>> {
-        check_values(samples)?;
+        check_batch(samples)?;
         // Before any of them is absorbed.
         for sample in samples {
             sample.check_whole()?;
@@ -256,7 +256,7 @@ impl<T: Real> Learner<T> for Osc<T> {
         self.step += 1;
         let update = Updated { iterations: self.config.block_descent.sweeps, ..Updated::default() };
         let dictionary_change = self.dictionary.relative_change(&old);
-        Ok(Step { step: self.step, coded, dictionary_change, update })
+        Ok(Step { step: self.step, codes: CodeSums::of(&coded), coded, dictionary_change, update })
     }
 
     fn end_of_pass(&mut self) -> Result<Option<(f64, Updated)>> {

@@ -1,6 +1,7 @@
 //! The one scalar type parameter of the library: `f32` or `f64`.
 
 use crate::parts::Parts;
+use crate::team::Team;
 use std::fmt::{Debug, Display, LowerExp};
 use std::iter::Sum;
 
@@ -48,10 +49,12 @@ pub trait Real:
     fn single(value: f32) -> Self;
     /// Appends the little-endian bytes, for files.
     fn write_le(self, bytes: &mut Vec<u8>);
+    /// Adds up over the members of a team.
+    fn sum_over(team: &dyn Team, values: &mut [Self]);
 }
 
 macro_rules! real {
-    ($t:ident, $tensor:ident, $largest:expr, $singles:expr) => {
+    ($t:ident, $tensor:ident, $largest:expr, $singles:expr, $sum:ident) => {
         impl Real for $t {
             const NAME: &'static str = stringify!($t);
             const TENSOR: safetensors::Dtype = safetensors::Dtype::$tensor;
@@ -90,9 +93,12 @@ macro_rules! real {
             fn write_le(self, bytes: &mut Vec<u8>) {
                 bytes.extend_from_slice(&self.to_le_bytes());
             }
+            fn sum_over(team: &dyn Team, values: &mut [Self]) {
+                team.$sum(values);
+            }
         }
     };
 }
 
-real!(f32, F32, 1e12, |values| Some(values));
-real!(f64, F64, 1e140, |_| None);
+real!(f32, F32, 1e12, |values| Some(values), sum_f32);
+real!(f64, F64, 1e140, |_| None, sum_f64);

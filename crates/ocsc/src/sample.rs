@@ -217,6 +217,11 @@ pub trait Samples<T: Real>: Sync {
     fn name(&self, index: usize) -> String {
         format!("sample {index}")
     }
+
+    /// About how many numbers sample `index` has, without reading it: by this, work on samples is divided.
+    fn size(&self, _index: usize) -> usize {
+        1
+    }
 }
 
 impl<T: Real> Samples<T> for [Sample<T>] {
@@ -225,6 +230,9 @@ impl<T: Real> Samples<T> for [Sample<T>] {
     }
     fn get(&self, index: usize) -> Result<Sample<T>> {
         Ok(self[index].clone())
+    }
+    fn size(&self, index: usize) -> usize {
+        self[index].data().len()
     }
 }
 
@@ -236,6 +244,9 @@ impl<T: Real> Samples<T> for &[Sample<T>] {
     fn get(&self, index: usize) -> Result<Sample<T>> {
         Ok(self[index].clone())
     }
+    fn size(&self, index: usize) -> usize {
+        self[index].data().len()
+    }
 }
 
 impl<T: Real> Samples<T> for Vec<Sample<T>> {
@@ -244,5 +255,8 @@ impl<T: Real> Samples<T> for Vec<Sample<T>> {
     }
     fn get(&self, index: usize) -> Result<Sample<T>> {
         Ok(self[index].clone())
+    }
+    fn size(&self, index: usize) -> usize {
+        self[index].data().len()
     }
 }

@@ -5,17 +5,22 @@
 //! paper's rule holds (`change.rs`). Samples are read ahead by other threads; one that cannot be read is passed over.
 //!
 //! The clocks count learning only: reading samples, evaluation and observers are not charged.
+//!
+//! A learner that is one of a [`Team`] is given its part of every batch. All members make the same passes and steps, stop
+//! together, and count the samples and processors of all; the wall clock is each one's own.
 
 mod change;
 mod evaluate;
 mod stream;
 
-pub use evaluate::{Each, Evaluation, Item, Represented, TEST_TOL, code_each, evaluate, refuse};
+pub use evaluate::{Each, Evaluation, Item, Represented, TEST_TOL, code_each, evaluate, evaluate_by, refuse};
 pub use stream::{Stream, train_stream};
 
 use crate::ahead::{Ahead, Visit};
 use crate::learner::Learner;
 use crate::observe::{Moment, Observer};
+use crate::team::wire::{Reader, put};
+use crate::team::{Team, split};
 use crate::{Config, Dictionary, Error, Real, Result, Sample, Samples};
 use change::ChangeRule;
 use cpu_time::ProcessTime;
@@ -25,7 +30,7 @@ use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
-use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How long to train and how often to look. The number of passes, the batch size and the seed are in [`Config`].
@@ -107,15 +112,28 @@ pub fn train<T: Real>(
         return Err(Error::invalid("data set", expected, samples.len()));
     }
     progress.of = samples.len();
-    let (n, seed, passes, begun) = (samples.len(), learner.config().seed, learner.config().passes, progress);
-    let visits = (begun.pass..passes).flat_map(move |pass| {
+    let (config, begun, team) = (learner.config().clone(), progress, learner.team());
+    let (n, seed, size, members) = (samples.len(), config.seed, config.batch_size, team.clone());
+    let visits = (begun.pass..config.passes).flat_map(move |pass| {
         let done = if pass == begun.pass { begun.visited } else { 0 };
-        visiting_order(n, seed, pass).into_iter().skip(done).map(move |index| Visit { index, pass: Some(pass) })
+        let (order, members) = (visiting_order(n, seed, pass), members.clone());
+        let batches = (done..n).step_by(size.max(1));
+        let mine = batches.flat_map(move |at| part(&*members, samples, &order[at..n.min(at + size)]));
+        mine.map(move |(_, index)| Visit { index, pass: Some(pass) })
     });
     Ahead::run(samples, visits, |ahead| {
-        let run = Run { samples, test, schedule, config: learner.config().clone(), unusable: BTreeSet::new() };
+        let run = Run { samples, test, schedule, config, team, unusable: BTreeSet::new(), first_bad: None };
         run.passes(ahead, learner, progress, observer)
     })
+}
+
+/// The samples of a batch that fall to this member, with their places in it.
+fn part<T: Real>(team: &dyn Team, samples: &dyn Samples<T>, batch: &[usize]) -> Vec<(usize, usize)> {
+    if team.size() == 1 {
+        return batch.iter().copied().enumerate().collect();
+    }
+    let sizes: Vec<usize> = batch.iter().map(|index| samples.size(*index)).collect();
+    split(&sizes, team.size()).swap_remove(team.rank()).into_iter().map(|place| (place, batch[place])).collect()
 }
 
 /// What stays the same during a run, and the samples that turned out to be unusable.
@@ -124,7 +142,38 @@ struct Run<'a, T: Real> {
     test: Option<&'a dyn Samples<T>>,
     schedule: &'a Schedule,
     config: Config,
+    team: Arc<dyn Team>,
     unusable: BTreeSet<usize>,
+    /// Why the first of them is.
+    first_bad: Option<String>,
+}
+
+/// The usable samples of a batch that fall to this member, with their places in it and their numbers.
+struct Batch<T> {
+    places: Vec<usize>,
+    visited: Vec<usize>,
+    samples: Vec<Sample<T>>,
+}
+
+/// What a member wants after a step: that the run is stopped, or that its time is over.
+struct Wish {
+    stop: bool,
+    late: bool,
+    /// What the step took of this member's processors.
+    cpu: f64,
+}
+
+impl Wish {
+    /// What anybody wants. The others' processor time goes into the progress, which has it a step late.
+    fn of_all(self, team: &dyn Team, progress: &mut Progress) -> Result<Wish> {
+        let mut bytes = Vec::new();
+        put(&mut bytes, &[f64::from(u8::from(self.stop)), f64::from(u8::from(self.late)), self.cpu]);
+        let all = team.gather(&bytes, &vec![bytes.len(); team.size()]);
+        let all: Vec<[f64; 3]> = Reader::new(&all).many(team.size())?;
+        progress.cpu_seconds += all.iter().map(|[_, _, cpu]| cpu).sum::<f64>() - self.cpu;
+        let any = |which: usize| all.iter().any(|wish| wish[which] > 0.0);
+        Ok(Wish { stop: any(0), late: any(1), ..self })
+    }
 }
 
 impl<T: Real> Run<'_, T> {
@@ -139,26 +188,37 @@ impl<T: Real> Run<'_, T> {
         let mut rule = ChangeRule::new(schedule.stop_tol, learner.dictionary());
         let mut last_test = None;
         let mut ended = Ended::Finished;
+        let is_team = self.team.size() > 1;
         'run: while progress.pass < self.config.passes {
+            let (order, began) = (visiting_order(n, self.config.seed, progress.pass), progress.samples);
+            let is_whole = progress.visited == 0;
             while progress.visited < n {
                 let visits = self.config.batch_size.min(n - progress.visited);
-                let (visited, batch) = self.batch(ahead, visits, learner.dictionary(), observer)?;
+                let mine = part(&*self.team, self.samples, &order[progress.visited..][..visits]);
+                let batch = self.batch(ahead, &mine, learner.dictionary(), observer);
+                let Batch { places, visited, samples: batch } = batch.map_err(|error| learner.give_up(error))?;
                 progress.waiting_seconds = waited + ahead.waited().as_secs_f64();
                 progress.visited += visits;
-                progress.skipped += visits - batch.len();
                 let clock = Clock::start(ahead);
-                let name = |e| name_samples(e, self.samples, &visited);
-                let step = if batch.is_empty() { None } else { Some(learner.learn(&visited, &batch).map_err(name)?) };
+                let step = match (is_team, batch.is_empty()) {
+                    (true, _) => Some(learner.learn(&places, &batch)?),
+                    (false, true) => None,
+                    (false, false) => {
+                        Some(learner.learn(&visited, &batch).map_err(|e| name_samples(e, self.samples, &visited))?)
+                    }
+                };
                 let ended_pass = if progress.visited == n { learner.end_of_pass()? } else { None };
-                clock.stop(ahead, &mut progress);
-                let Some(mut step) = step else { continue };
+                let cpu = clock.stop(ahead, &mut progress);
+                let learned = step.as_ref().map_or(0, |step| step.codes.count);
+                progress.skipped += visits - learned;
+                let Some(mut step) = step.filter(|_| learned > 0) else { continue };
                 if let Some((change, update)) = ended_pass {
                     (step.dictionary_change, step.update) = (change, update);
                 }
-                rule.follow(&visited, &step.coded);
+                rule.follow(&*self.team, &visited, &step.coded)?;
                 progress.step = step.step;
                 let before = progress.samples;
-                progress.samples += batch.len();
+                progress.samples += learned;
 
                 let due = |every: usize| progress.samples / every.max(1) > before / every.max(1);
                 let tested = match schedule.test_every {
@@ -168,20 +228,23 @@ impl<T: Real> Run<'_, T> {
                 let moment = Moment { progress: &progress, learner, test: tested.as_ref() };
                 let flow = observer.step(&moment, &step)?;
                 last_test = tested.or(last_test);
-                if flow == ControlFlow::Break(()) {
-                    ended = Ended::Stopped;
+                let late = schedule.time_limit.is_some_and(|limit| progress.seconds >= limit.as_secs_f64());
+                let wish = Wish { stop: flow.is_break(), late, cpu };
+                let wish = if is_team { wish.of_all(&*self.team, &mut progress)? } else { wish };
+                if wish.stop || wish.late {
+                    ended = if wish.stop { Ended::Stopped } else { Ended::TimeLimit };
                     break 'run;
                 }
-                if schedule.time_limit.is_some_and(|limit| progress.seconds >= limit.as_secs_f64()) {
-                    ended = Ended::TimeLimit;
-                    break 'run;
-                }
+            }
+            if is_whole && progress.samples == began {
+                return Err(none_left(n, self.first_bad.take()));
             }
             (progress.pass, progress.visited) = (progress.pass + 1, 0);
             let tested = if schedule.test_every.is_none() { self.test(learner, observer)? } else { None };
             let flow = observer.pass(&Moment { progress: &progress, learner, test: tested.as_ref() })?;
             last_test = tested.or(last_test);
-            if flow == ControlFlow::Break(()) {
+            let wish = Wish { stop: flow.is_break(), late: false, cpu: 0.0 };
+            if (if is_team { wish.of_all(&*self.team, &mut progress)? } else { wish }).stop {
                 ended = Ended::Stopped;
                 break;
             }
@@ -195,36 +258,35 @@ impl<T: Real> Run<'_, T> {
         Ok(outcome)
     }
 
-    /// The usable samples of so many visits, with their numbers.
+    /// The usable samples of these visits.
     fn batch(
         &mut self,
         ahead: &Ahead<'_, T>,
-        visits: usize,
+        visits: &[(usize, usize)],
         dictionary: &Dictionary<T>,
         observer: &mut dyn Observer<T>,
-    ) -> Result<(Vec<usize>, Vec<Sample<T>>)> {
-        let (mut visited, mut batch) = (Vec::with_capacity(visits), Vec::with_capacity(visits));
-        for (Visit { index, .. }, sample) in (0..visits).map_while(|_| ahead.next()) {
+    ) -> Result<Batch<T>> {
+        let mut batch = Batch { places: Vec::new(), visited: Vec::new(), samples: Vec::with_capacity(visits.len()) };
+        for ((place, _), (Visit { index, .. }, sample)) in visits.iter().zip(std::iter::from_fn(|| ahead.next())) {
             match sample.and_then(|sample| dictionary.check_sample_shape(sample.shape()).map(|()| sample)) {
                 Ok(sample) => {
-                    visited.push(index);
-                    batch.push(sample);
+                    batch.places.push(*place);
+                    batch.visited.push(index);
+                    batch.samples.push(sample);
                 }
                 Err(error) => {
                     let error = name_samples(error, self.samples, &[index]);
                     if self.schedule.strict {
                         return Err(error);
                     }
+                    self.first_bad.get_or_insert_with(|| error.to_string());
                     if self.unusable.insert(index) {
                         observer.skipped(&error)?;
-                    }
-                    if self.unusable.len() == self.samples.len() {
-                        return Err(none_left(self.samples.len(), Some(error.to_string())));
                     }
                 }
             }
         }
-        Ok((visited, batch))
+        Ok(batch)
     }
 
     /// Evaluates the test set, if there is one.
@@ -236,7 +298,7 @@ impl<T: Real> Run<'_, T> {
             Err(error) => observer.skipped(&error),
             Ok(_) => Ok(()),
         };
-        evaluate(&self.config, learner.dictionary(), test, TEST_TOL, &mut each).map(Some)
+        evaluate_by(&*self.team, &self.config, learner.dictionary(), test, TEST_TOL, &mut each).map(Some)
     }
 }
 
@@ -275,9 +337,12 @@ impl Clock {
         Clock { wall: Instant::now(), cpu: ProcessTime::now(), reading: ahead.reading() }
     }
 
-    /// What was read ahead at the same time is not learning; it is known to within a sample.
-    fn stop<T: Real>(self, ahead: &Ahead<'_, T>, progress: &mut Progress) {
+    /// Adds to both, and returns the processor time. What was read ahead at the same time is not learning; it is known to
+    /// within a sample.
+    fn stop<T: Real>(self, ahead: &Ahead<'_, T>, progress: &mut Progress) -> f64 {
+        let cpu = self.cpu.elapsed().saturating_sub(ahead.reading() - self.reading).as_secs_f64();
         progress.seconds += self.wall.elapsed().as_secs_f64();
-        progress.cpu_seconds += self.cpu.elapsed().saturating_sub(ahead.reading() - self.reading).as_secs_f64();
+        progress.cpu_seconds += cpu;
+        cpu
     }
 }

@@ -12,7 +12,7 @@
 //! Codes are kept as lists of their non-zeros: the duals that the ADMM coders continue with follow from them
 //! (`coder::Admm`, "Starts from"). The N K P numbers of the paper's table are those that the update makes of them.
 
-use super::{Learner, Step, check_values, finite_or_old, initial, settled};
+use super::{CodeSums, Learner, Step, check_batch, finite_or_old, initial, settled};
 use crate::checkpoint::State;
 use crate::coder::Coder;
 use crate::update::{Update, Updated};
@@ -50,7 +50,7 @@ impl<T: Real> Batch<T> {
 
 impl<T: Real> Learner<T> for Batch<T> {
     fn learn(&mut self, visits: &[usize], samples: &[Sample<T>]) -> Result<Step<T>> {
-        check_values(samples)?;
+        check_batch(samples)?;
         let mut coded = Vec::with_capacity(samples.len());
         for (index, sample) in visits.iter().zip(samples) {
             let first = self.kept.values().next().map_or(sample.shape(), |(first, _)| first.shape());
@@ -64,7 +64,7 @@ impl<T: Real> Learner<T> for Batch<T> {
             coded.push(new);
         }
         self.step += 1;
-        Ok(Step { step: self.step, coded, dictionary_change: 0.0, update: Updated::default() })
+        Ok(Step { step: self.step, codes: CodeSums::of(&coded), coded, dictionary_change: 0.0, update: Updated::default() })
     }
 
     fn end_of_pass(&mut self) -> Result<Option<(f64, Updated)>> {

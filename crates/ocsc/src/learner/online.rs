@@ -1,6 +1,6 @@
 //! Online learning (Algorithm 3): code a sample, absorb it, update the dictionary, forget the sample.
 
-use super::{Learner, Step, check_values, finite_or_old, initial, settled};
+use super::{CodeSums, Learner, Step, check_batch, finite_or_old, initial, settled};
 use crate::checkpoint::State;
 use crate::coder::Coder;
 use crate::update::{Update, Updated};
@@ -41,7 +41,7 @@ impl<T: Real> Online<T> {
     ///
     /// On an error nothing was learned from samples that were not absorbed yet, and the dictionary is as before.
     pub fn partial_fit_batch(&mut self, samples: &[Sample<T>]) -> Result<Step<T>> {
-        check_values(samples)?;
+        check_batch(samples)?;
         let coded = self.coder.code_all(samples)?;
         for (sample, coded) in samples.iter().zip(&coded) {
             self.update.absorb(sample, &coded.code, &self.dictionary)?;
@@ -52,7 +52,7 @@ impl<T: Real> Online<T> {
         self.coder.set_dictionary(&self.dictionary);
         self.step += 1;
         let dictionary_change = self.dictionary.relative_change(&old);
-        Ok(Step { step: self.step, coded, dictionary_change, update })
+        Ok(Step { step: self.step, codes: CodeSums::of(&coded), coded, dictionary_change, update })
     }
 
     /// The current dictionary D_t.

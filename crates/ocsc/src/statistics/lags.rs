@@ -56,6 +56,50 @@ pub struct Lags<T> {
     constant: f64,
 }
 
+/// What one sample adds to the statistics: its code, of which phi is made, psi of the filters that the code uses, and the
+/// constant. It is far smaller than the statistics, and whoever adds the same ones in the same order gets the same bits.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Addend<'a, T: Real> {
+    code: Cow<'a, Code<T>>,
+    psi: Vec<T>,
+    constant: f64,
+}
+
+impl<T: Real> Addend<'_, T> {
+    /// What was told of another member's sample.
+    pub(crate) fn new(code: Code<T>, psi: Vec<T>, constant: f64) -> Self {
+        Addend { code: Cow::Owned(code), psi, constant }
+    }
+
+    /// The code.
+    pub(crate) fn code(&self) -> &Code<T> {
+        &self.code
+    }
+
+    /// psi of the filters that the code uses.
+    pub(crate) fn psi(&self) -> &[T] {
+        &self.psi
+    }
+
+    /// The constant.
+    pub(crate) fn constant(&self) -> f64 {
+        self.constant
+    }
+
+    /// Adds psi to an array of all filters'.
+    pub(crate) fn add_psi(&self, filter_len: usize, psi: &mut [T]) {
+        for (atoms, more) in by_filter(&self.code).zip(self.psi.chunks_exact(filter_len)) {
+            let psi = &mut psi[atoms[0].filter as usize * filter_len..][..filter_len];
+            psi.iter_mut().zip(more).for_each(|(p, m)| *p += *m);
+        }
+    }
+}
+
+/// A code's atoms, filter by filter.
+fn by_filter<T: Real>(code: &Code<T>) -> impl Iterator<Item = &[Atom<T>]> {
+    code.atoms().chunk_by(|a, b| a.filter == b.filter)
+}
+
 /// An atom as its neighbours see it, in raster order.
 struct Near {
     x: isize,
@@ -196,26 +240,75 @@ impl<T: Real> Lags<T> {
         dictionary: &Dictionary<T>,
         boundary: Boundary,
     ) -> Result<()> {
+        let addend = self.addend(sample, code, dictionary, boundary)?;
+        self.add(&addend, boundary)
+    }
+
+    /// What one sample with its code would add.
+    pub fn addend<'a>(
+        &self,
+        sample: &Sample<T>,
+        code: &'a Code<T>,
+        dictionary: &Dictionary<T>,
+        boundary: Boundary,
+    ) -> Result<Addend<'a, T>> {
         let margin = self.check(sample, code, dictionary, boundary)?;
         let (f, positions) = (self.filter, code.shape());
         let values = filled(sample, code, dictionary, boundary)?;
         let canvas = Canvas::new(&values, sample.shape(), code, dictionary, boundary, margin);
+        let used: Vec<&[Atom<T>]> = by_filter(code).collect();
+        let mut psi = vec![T::zero(); used.len() * f.len()];
+        psi.par_chunks_exact_mut(f.len()).zip(used).for_each(|(psi, atoms)| {
+            canvas.set_patches(atoms, positions, f, psi);
+        });
+        Ok(Addend { code: Cow::Borrowed(code), psi, constant: 0.5 * canvas.energy(&values, boundary) })
+    }
+
+    /// Adds what a sample brings.
+    pub fn add(&mut self, addend: &Addend<'_, T>, boundary: Boundary) -> Result<()> {
+        let (code, len) = (&*addend.code, self.filter.len());
+        if addend.psi.len() != by_filter(code).count() * len {
+            let expected = format!("{len} numbers for each of {} filters", by_filter(code).count());
+            return Err(Error::invalid("addend to lag statistics", expected, addend.psi.len()));
+        }
+        self.add_pairs(code, boundary)?;
         let scale = 1.0 / self.weight;
-        self.constant += 0.5 * scale * canvas.energy(&values, boundary);
+        self.constant += scale * addend.constant;
+        for (atoms, more) in by_filter(code).zip(addend.psi.chunks_exact(len)) {
+            let psi = &mut self.psi[atoms[0].filter as usize * len..][..len];
+            psi.iter_mut().zip(more).for_each(|(p, m)| *p += T::of(scale * m.f64()));
+        }
+        Ok(())
+    }
+
+    /// Adds psi of all filters, and the constant.
+    pub(crate) fn add_linear(&mut self, psi: &[T], constant: f64) {
+        let scale = 1.0 / self.weight;
+        self.constant += scale * constant;
+        self.psi.iter_mut().zip(psi).for_each(|(p, m)| *p += T::of(scale * m.f64()));
+    }
+
+    /// Adds the pairs of a code's atoms to phi.
+    pub(crate) fn add_pairs(&mut self, code: &Code<T>, boundary: Boundary) -> Result<()> {
+        if code.n_filters() != self.n_filters {
+            let expected = format!("codes of {} filters", self.n_filters);
+            return Err(Error::invalid("lag statistics", expected, code.n_filters()));
+        }
+        let scale = 1.0 / self.weight;
         let lines = Lines::new(code, boundary == Boundary::Circular, &self.window);
         let (window, n) = (&self.window, self.n_filters);
+        let (mut rows, mut first) = (&mut self.phi[..], 0);
         let mut tasks = Vec::with_capacity(n);
-        let (mut phi, mut atoms) = (&mut self.phi[..], code.atoms());
-        for (k, psi) in self.psi.chunks_exact_mut(f.len()).enumerate() {
-            let (row, rest) = phi.split_at_mut((n.div_ceil(LANES) - k / LANES) * window.block_len());
-            let (mine, others) = atoms.split_at(atoms.partition_point(|a| a.filter as usize <= k));
-            (phi, atoms) = (rest, others);
-            if !mine.is_empty() {
-                tasks.push((k, row, psi, mine));
-            }
+        for atoms in by_filter(code) {
+            let k = atoms[0].filter as usize;
+            let [skipped, row_len] = [blocks_before(n, k) - blocks_before(n, first), n.div_ceil(LANES) - k / LANES]
+                .map(|blocks| blocks * window.block_len());
+            let (row, later) = rows[skipped..].split_at_mut(row_len);
+            (rows, first) = (later, k + 1);
+            tasks.push((k, row, atoms));
         }
         // Every filter's sums belong to one task, so threads change nothing.
-        tasks.into_par_iter().for_each_init(Vec::new, |products, (k, row, psi, atoms)| {
+        tasks.into_par_iter().for_each_init(Vec::new, |products, (k, row, atoms)| {
             // Additions apart from the search: most of them wait for memory, and so many wait at once.
             let mut add = |products: &mut Vec<(usize, T)>| products.drain(..).for_each(|(at, p)| row[at] += p);
             for a in atoms {
@@ -225,9 +318,15 @@ impl<T: Real> Lags<T> {
                 }
             }
             add(products);
-            canvas.add_patches(atoms, scale, positions, f, psi);
         });
         Ok(())
+    }
+
+    /// Forgets everything absorbed so far.
+    pub fn clear(&mut self) {
+        self.phi.fill(T::zero());
+        self.psi.fill(T::zero());
+        (self.weight, self.constant) = (1.0, 0.0);
     }
 
     /// Multiplies everything absorbed so far.
@@ -431,8 +530,8 @@ impl Canvas {
         }
     }
 
-    /// psi_k += scale times the sum over the filter's atoms of z times the patch there.
-    fn add_patches<T: Real>(&self, atoms: &[Atom<T>], scale: f64, positions: [usize; 3], f: Shape, psi: &mut [T]) {
+    /// psi_k <- the sum over the filter's atoms of z times the patch there.
+    fn set_patches<T: Real>(&self, atoms: &[Atom<T>], positions: [usize; 3], f: Shape, psi: &mut [T]) {
         let mut sum = vec![0.0; f.len()];
         for a in atoms {
             let value = a.value.f64();
@@ -441,6 +540,6 @@ impl Canvas {
                 sums.iter_mut().zip(&self.values[start..][..f.width]).for_each(|(s, x)| *s += value * x);
             }
         }
-        psi.iter_mut().zip(sum).for_each(|(p, s)| *p += T::of(scale * s));
+        psi.iter_mut().zip(sum).for_each(|(p, s)| *p = T::of(s));
     }
 }

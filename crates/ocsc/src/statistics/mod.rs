@@ -10,6 +10,6 @@ mod window;
 
 pub use codes::Codes;
 pub(crate) use filter_order::{BLOCK, Spectra, TILE, at, axpy, gather, inner, n_freqs, row_len};
-pub use lags::Lags;
+pub use lags::{Addend, Lags};
 pub use spectral::Spectral;
 pub(crate) use window::{LANES, Multiply, Window};

@@ -4,7 +4,9 @@
 //! memory does not grow with the number of samples.
 
 use crate::coder::Coded;
-use crate::{Code, Dictionary, Real};
+use crate::team::wire::{Reader, put_count};
+use crate::team::{Team, gather};
+use crate::{Code, Dictionary, Real, Result};
 use std::collections::BTreeMap;
 
 /// The codes of so many samples are followed, the first ones of the source.
@@ -24,15 +26,30 @@ impl<T: Real> ChangeRule<T> {
         ChangeRule { tol, dictionary: dictionary.clone(), codes: BTreeMap::new(), changes: Vec::new() }
     }
 
-    pub(super) fn follow(&mut self, visited: &[usize], coded: &[Coded<T>]) {
+    /// Looks at the codes of a step, also at those of the other members: next time a sample may be another one's.
+    pub(super) fn follow(&mut self, team: &dyn Team, visited: &[usize], coded: &[Coded<T>]) -> Result<()> {
         if self.tol.is_none() {
-            return;
+            return Ok(());
         }
+        let mut bytes = Vec::new();
         for (&i, coded) in visited.iter().zip(coded).filter(|(i, _)| **i < FOLLOWED) {
-            if let Some(old) = self.codes.insert(i, coded.code.clone()) {
-                self.changes.push(coded.code.relative_change(&old));
+            put_count(&mut bytes, i);
+            coded.code.write(&mut bytes);
+        }
+        let mut codes = BTreeMap::new();
+        for bytes in gather(team, &bytes) {
+            let mut from = Reader::new(&bytes);
+            while !from.is_empty() {
+                codes.insert(from.count()?, Code::read(&mut from)?);
             }
         }
+        for (i, code) in codes {
+            if let Some(old) = self.codes.get(&i) {
+                self.changes.push(code.relative_change(old));
+            }
+            self.codes.insert(i, code);
+        }
+        Ok(())
     }
 
     /// At the end of a pass: whether both changes are small.

@@ -5,6 +5,8 @@ use crate::ahead::{Ahead, Visit};
 use crate::coder::{Coded, Coder};
 use crate::learner::coder;
 use crate::metrics::psnr;
+use crate::team::wire::{Reader, put, put_count};
+use crate::team::{Alone, Part, Team, gather_results};
 use crate::{Config, Dictionary, Error, Real, Result, Sample, Samples};
 use serde::Serialize;
 use std::time::Instant;
@@ -75,50 +77,108 @@ pub fn evaluate<T: Real>(
     tol: f64,
     each: &mut Each<'_, T>,
 ) -> Result<Evaluation> {
+    evaluate_by(&Alone, config, dictionary, samples, tol, each)
+}
+
+/// The same by all members of a team: each codes a part, for which its `each` is called, and has the averages over all.
+/// They do not depend on the number of members, but for the time, which is the longest of any.
+pub fn evaluate_by<T: Real>(
+    team: &dyn Team,
+    config: &Config,
+    dictionary: &Dictionary<T>,
+    samples: &dyn Samples<T>,
+    tol: f64,
+    each: &mut Each<'_, T>,
+) -> Result<Evaluation> {
     if samples.is_empty() {
         return Err(Error::invalid("test set", "at least one sample", "none"));
     }
-    let mut coder = coder(config, dictionary, tol)?;
+    let part = Part::of(team, samples);
     // One sample at a time: two visits instead of holding them all.
     let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
-    Ahead::run(samples, visits(samples), |ahead| {
+    Ahead::run(&part, visits(&part), |ahead| {
         for sample in std::iter::from_fn(|| ahead.next()).filter_map(|(_, sample)| sample.ok()) {
             for v in sample.observed() {
                 (low, high) = (low.min(v.f64()), high.max(v.f64()));
             }
         }
     });
+    let ranges = team.gather(bytemuck::bytes_of(&[low, high]), &vec![size_of::<[f64; 2]>(); team.size()]);
+    for [l, h] in Reader::new(&ranges).many::<[f64; 2]>(team.size())? {
+        (low, high) = (low.min(l), high.max(h));
+    }
     let peak = if high > low { high - low } else { 0.0 };
-    let mut sum = Evaluation { psnr_peak: peak, ..Evaluation::default() };
-    let mut first_bad = None;
-    code_each(coder.as_mut(), dictionary, samples, |i, item| match item {
-        Ok(Item { sample, coded, seconds }) => {
-            sum.samples += 1;
-            sum.seconds += seconds;
-            sum.objective += coded.total();
-            sum.data_term += coded.objective.data_term;
-            sum.l1 += coded.objective.l1;
-            sum.gap = sum.gap.max(coded.relative_gap());
-            sum.nonzeros += coded.code.nonzeros() as f64;
-            let peak = if peak > 0.0 { peak } else { 1.0 };
-            let reconstruction = &coded.code.reconstruct(dictionary, config.boundary)?;
-            sum.psnr += psnr(sample, reconstruction, peak)?;
-            each(i, Ok(Represented { coded, reconstruction }))
-        }
-        Err(error) => {
-            sum.skipped += 1;
-            first_bad.get_or_insert_with(|| error.to_string());
-            each(i, Err(error))
-        }
-    })?;
-    if sum.samples == 0 {
+    let scale = if peak > 0.0 { peak } else { 1.0 };
+    let mine = measure(config, dictionary, &part, tol, scale, each).map(|(measures, first_bad, seconds)| {
+        let mut bytes = Vec::new();
+        put(&mut bytes, &[seconds]);
+        put_count(&mut bytes, measures.len());
+        put(&mut bytes, &measures);
+        bytes.extend(first_bad.unwrap_or_default().into_bytes());
+        bytes
+    });
+    let (mut all, mut first_bad, mut longest) = (Vec::new(), None, 0.0_f64);
+    for bytes in gather_results(team, mine)? {
+        let mut from = Reader::new(&bytes);
+        longest = longest.max(from.one()?);
+        let n = from.count()?;
+        all.extend(from.many::<Measures>(n)?);
+        first_bad = first_bad.or(Some(String::from_utf8_lossy(from.rest()).into_owned()).filter(|why| !why.is_empty()));
+    }
+    // In the order of the set, whoever coded them.
+    all.sort_by(|a, b| a[0].total_cmp(&b[0]));
+    let mut sum = Evaluation { psnr_peak: peak, seconds: longest, samples: all.len(), ..Evaluation::default() };
+    sum.skipped = samples.len() - all.len();
+    if all.is_empty() {
         return Err(none_left(samples.len(), first_bad));
+    }
+    for [_, data_term, l1, objective, gap, nonzeros, psnr] in all {
+        sum.gap = sum.gap.max(gap);
+        let means = [&mut sum.data_term, &mut sum.l1, &mut sum.objective, &mut sum.nonzeros, &mut sum.psnr];
+        means.into_iter().zip([data_term, l1, objective, nonzeros, psnr]).for_each(|(mean, value)| *mean += value);
     }
     let n = sum.samples as f64;
     for mean in [&mut sum.objective, &mut sum.data_term, &mut sum.l1, &mut sum.psnr, &mut sum.nonzeros] {
         *mean /= n;
     }
     Ok(sum)
+}
+
+/// A sample's number, data term, l1 norm, objective, relative gap, non-zeros and PSNR.
+type Measures = [f64; 7];
+
+/// Measures those that can be coded; why the first of the others could not, and how long it took.
+fn measure<T: Real>(
+    config: &Config,
+    dictionary: &Dictionary<T>,
+    part: &Part<'_, T>,
+    tol: f64,
+    peak: f64,
+    each: &mut Each<'_, T>,
+) -> Result<(Vec<Measures>, Option<String>, f64)> {
+    let mut coder = coder(config, dictionary, tol)?;
+    let (mut measures, mut first_bad, mut total) = (Vec::new(), None, 0.0);
+    code_each(coder.as_mut(), dictionary, part, |i, item| match item {
+        Ok(Item { sample, coded, seconds }) => {
+            total += seconds;
+            let reconstruction = &coded.code.reconstruct(dictionary, config.boundary)?;
+            measures.push([
+                part.number(i) as f64,
+                coded.objective.data_term,
+                coded.objective.l1,
+                coded.total(),
+                coded.relative_gap(),
+                coded.code.nonzeros() as f64,
+                psnr(sample, reconstruction, peak)?,
+            ]);
+            each(part.number(i), Ok(Represented { coded, reconstruction }))
+        }
+        Err(error) => {
+            first_bad.get_or_insert_with(|| error.to_string());
+            each(part.number(i), Err(error))
+        }
+    })?;
+    Ok((measures, first_bad, total))
 }
 
 /// For [`evaluate`]: a bad sample is an error.

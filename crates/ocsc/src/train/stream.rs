@@ -7,6 +7,7 @@ use super::change::ChangeRule;
 use super::{Ended, Evaluation, Outcome, Progress, Schedule, TEST_TOL, evaluate, refuse};
 use crate::learner::Learner;
 use crate::observe::{Moment, Observer};
+use crate::team::Alone;
 use crate::{Error, Real, Result, Sample, Samples};
 use cpu_time::ProcessTime;
 use std::time::Instant;
@@ -105,7 +106,7 @@ impl<T: Real> Run<'_, T> {
         self.progress.cpu_seconds += cpu.elapsed().as_secs_f64();
         self.progress.step = step.step;
         self.progress.samples += batch.len();
-        self.rule.follow(&visits, &step.coded);
+        self.rule.follow(&Alone, &visits, &step.coded)?;
         let due = |every: usize| self.progress.samples / every.max(1) > before / every.max(1);
         let test = if self.schedule.test_every.is_some_and(due) { self.evaluate()? } else { None };
         let flow = observer.step(&self.moment(test.as_ref()), &step)?;

@@ -43,13 +43,13 @@
 //!
 //! **Cost** K^2 m^4 (per channel, two axes) for a sweep; memory that of the statistics.
 
-use super::reseed::Reseed;
+use super::reseed::{Patch, Reseed, candidates};
 use super::sweep::Sweep;
 use super::{Update, Updated};
 use crate::checkpoint::State;
 use crate::config::{BlockDescentConfig, Boundary};
-use crate::statistics::Lags;
-use crate::{Code, Dictionary, Real, Result, Sample};
+use crate::statistics::{Addend, Lags};
+use crate::{Code, Dictionary, Error, Real, Result, Sample};
 
 /// The update on lags.
 pub struct BlockDescent<T: Real> {
@@ -60,7 +60,15 @@ pub struct BlockDescent<T: Real> {
     /// Updates begun, and whether one has samples but was not made yet.
     updates: usize,
     open: bool,
+    /// Filters that were due for a new start when the update was begun.
+    due: usize,
     unused: usize,
+}
+
+/// What one sample brings to an update: what it adds to the statistics, and patches for filters that are due.
+pub(crate) struct Share<'a, T: Real> {
+    pub(crate) addend: Addend<'a, T>,
+    pub(crate) patches: Vec<Patch>,
 }
 
 /// Everything that depends on the filters' shape.
@@ -80,12 +88,46 @@ impl<T: Real> Plan<T> {
 impl<T: Real> BlockDescent<T> {
     /// An update without statistics; codes must have been made with the same boundary. The seed is for new filters.
     pub fn new(config: BlockDescentConfig, boundary: Boundary, seed: u64) -> Self {
-        BlockDescent { config, boundary, seed, plan: None, updates: 0, open: false, unused: 0 }
+        BlockDescent { config, boundary, seed, plan: None, updates: 0, open: false, due: 0, unused: 0 }
     }
 
     /// The statistics, if there are any yet.
     pub fn statistics(&self) -> Option<&Lags<T>> {
         self.plan.as_ref().map(|plan| &plan.lags)
+    }
+
+    /// Begins an update if none is begun: the past is forgotten a little.
+    pub(crate) fn open(&mut self, dictionary: &Dictionary<T>) {
+        if self.open {
+            return;
+        }
+        let plan = self.plan.get_or_insert_with(|| Plan::new(dictionary, self.seed));
+        self.updates += 1;
+        self.open = true;
+        let exponent = self.config.forgetting - 1.0;
+        if self.updates > 1 && exponent != 0.0 {
+            plan.lags.scale((1.0 - 1.0 / self.updates as f64).powf(exponent));
+        }
+        self.due = if self.config.reseed { plan.reseed.due(&plan.lags, self.updates).len() } else { 0 };
+    }
+
+    /// What a sample brings to the update that is open.
+    pub(crate) fn share<'a>(
+        &self,
+        sample: &Sample<T>,
+        code: &'a Code<T>,
+        dictionary: &Dictionary<T>,
+    ) -> Result<Share<'a, T>> {
+        let Some(plan) = &self.plan else { return Err(Error::invalid("update", "one that was begun", "none")) };
+        let addend = plan.lags.addend(sample, code, dictionary, self.boundary)?;
+        Ok(Share { addend, patches: candidates(self.due, sample, code, dictionary, self.boundary)? })
+    }
+
+    /// Takes what an open update is given.
+    pub(crate) fn take(&mut self, patches: Vec<Patch>, add: impl FnOnce(&mut Lags<T>) -> Result<()>) -> Result<()> {
+        let Some(plan) = &mut self.plan else { return Ok(()) };
+        plan.reseed.keep(patches);
+        add(&mut plan.lags)
     }
 
     /// How many filters the last update left alone because no code has used them.
@@ -99,18 +141,9 @@ impl<T: Real> Update<T> for BlockDescent<T> {
         let plan = self.plan.get_or_insert_with(|| Plan::new(dictionary, self.seed));
         // Before the past is touched.
         plan.lags.check(sample, code, dictionary, self.boundary)?;
-        if !self.open {
-            self.updates += 1;
-            self.open = true;
-            let exponent = self.config.forgetting - 1.0;
-            if self.updates > 1 && exponent != 0.0 {
-                plan.lags.scale((1.0 - 1.0 / self.updates as f64).powf(exponent));
-            }
-        }
-        if self.config.reseed {
-            plan.reseed.look(self.updates, &plan.lags, sample, code, dictionary, self.boundary)?;
-        }
-        plan.lags.absorb(sample, code, dictionary, self.boundary)
+        self.open(dictionary);
+        let (Share { addend, patches }, boundary) = (self.share(sample, code, dictionary)?, self.boundary);
+        self.take(patches, |lags| lags.add(&addend, boundary))
     }
 
     fn forget(&mut self) {
@@ -164,6 +197,7 @@ impl<T: Real> Update<T> for BlockDescent<T> {
         state.copy_counts("seeded", plan.reseed.seeded_mut())?;
         let [updates, open] = state.numbers("updates")?;
         (self.updates, self.open) = (updates as usize, open > 0.0);
+        self.due = if self.open && self.config.reseed { plan.reseed.due(&plan.lags, self.updates).len() } else { 0 };
         self.plan = Some(plan);
         Ok(())
     }

@@ -26,6 +26,7 @@ mod sweep;
 
 pub use batched::{AllCodes, Batched};
 pub use block_descent::BlockDescent;
+pub(crate) use block_descent::Share;
 pub use cbpdn::{Cbpdn, ShermanMorrison};
 pub use consensus::{Consensus, Copies};
 pub use deconvnet::Deconvnet;
@@ -34,6 +35,7 @@ pub use ffcsc::{Cached, Ffcsc};
 pub use ocdl1::Ocdl1;
 pub use ocdl2::Ocdl2;
 pub use ocsc::Ocsc;
+pub(crate) use reseed::Patch;
 
 use crate::checkpoint::State;
 use crate::{Code, Dictionary, Real, Result, Sample};

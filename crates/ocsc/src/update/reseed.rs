@@ -8,7 +8,7 @@
 //! (circular: also across the edges; otherwise within the sample). The windows of most energy, no two of one sample
 //! overlapping, are candidates; a due filter becomes the residual in one of the [`FEW`] worst that are left, drawn at
 //! random, scaled to unit norm. Among all filters this one has the largest correlation with r there. Residuals are made
-//! only if a filter was due before the samples came.
+//! only if a filter was due before the samples of the update came.
 //!
 //! **Statistics.** All lags of the filter are set to zero, and so is psi_k: they described codes of the old filter. The
 //! objective of the statistics then is exactly that of the codes without this filter's atoms.
@@ -18,6 +18,7 @@
 use crate::config::Boundary;
 use crate::dictionary::project_unit_ball;
 use crate::statistics::Lags;
+use crate::team::wire::{Reader, put, put_count};
 use crate::{Code, Dictionary, Real, Result, Sample, Shape};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -39,9 +40,26 @@ pub(super) struct Reseed {
     patches: Vec<Patch>,
 }
 
-struct Patch {
+/// A window of a residual.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Patch {
     energy: f64,
     values: Vec<f64>,
+}
+
+impl Patch {
+    /// Appends it to a message.
+    pub(crate) fn write(&self, bytes: &mut Vec<u8>) {
+        put(bytes, &[self.energy]);
+        put_count(bytes, self.values.len());
+        put(bytes, &self.values);
+    }
+
+    /// Reads it from a message.
+    pub(crate) fn read(from: &mut Reader<'_>) -> Result<Self> {
+        let (energy, n) = (from.one()?, from.count()?);
+        Ok(Patch { energy, values: from.many(n)? })
+    }
 }
 
 impl Reseed {
@@ -60,7 +78,7 @@ impl Reseed {
     }
 
     /// The filters that are due at update `t`.
-    fn due<T: Real>(&self, lags: &Lags<T>, t: usize) -> Vec<usize> {
+    pub(super) fn due<T: Real>(&self, lags: &Lags<T>, t: usize) -> Vec<usize> {
         let energies: Vec<f64> = (0..self.seeded.len()).map(|k| lags.energy(k).f64()).collect();
         let mean = energies.iter().sum::<f64>() / energies.len() as f64;
         let is_due = |k: &usize| {
@@ -70,28 +88,9 @@ impl Reseed {
         (0..self.seeded.len()).filter(is_due).collect()
     }
 
-    /// Before a sample of update `t` is absorbed: keeps its worst patches if a filter is due.
-    pub(super) fn look<T: Real>(
-        &mut self,
-        t: usize,
-        lags: &Lags<T>,
-        sample: &Sample<T>,
-        code: &Code<T>,
-        dictionary: &Dictionary<T>,
-        boundary: Boundary,
-    ) -> Result<()> {
-        let due = self.due(lags, t).len();
-        if due == 0 {
-            return Ok(());
-        }
-        let (shape, estimate, _) = code.reconstruct_f64(dictionary, boundary)?;
-        let mut residual: Vec<f64> = sample.data().iter().zip(estimate).map(|(x, e)| x.f64() - e).collect();
-        for (r, _) in residual.iter_mut().zip(sample.mask().into_iter().flatten()).filter(|(_, seen)| !**seen) {
-            *r = 0.0;
-        }
-        let circular = boundary == Boundary::Circular;
-        self.patches.extend(worst_patches(&residual, shape, dictionary.shape(), circular, due + FEW - 1));
-        Ok(())
+    /// Keeps candidates until the next [`Reseed::replace`].
+    pub(super) fn keep(&mut self, patches: Vec<Patch>) {
+        self.patches.extend(patches);
     }
 
     /// Replaces the filters that are due at update `t`, as far as there are patches; returns how many.
@@ -118,6 +117,26 @@ impl Reseed {
         }
         count
     }
+}
+
+/// The worst patches of a sample, for so many filters that are due.
+pub(super) fn candidates<T: Real>(
+    due: usize,
+    sample: &Sample<T>,
+    code: &Code<T>,
+    dictionary: &Dictionary<T>,
+    boundary: Boundary,
+) -> Result<Vec<Patch>> {
+    if due == 0 {
+        return Ok(Vec::new());
+    }
+    let (shape, estimate, _) = code.reconstruct_f64(dictionary, boundary)?;
+    let mut residual: Vec<f64> = sample.data().iter().zip(estimate).map(|(x, e)| x.f64() - e).collect();
+    for (r, _) in residual.iter_mut().zip(sample.mask().into_iter().flatten()).filter(|(_, seen)| !**seen) {
+        *r = 0.0;
+    }
+    let circular = boundary == Boundary::Circular;
+    Ok(worst_patches(&residual, shape, dictionary.shape(), circular, due + FEW - 1))
 }
 
 /// The windows of most energy, at most `count` and none without any, no two overlapping.

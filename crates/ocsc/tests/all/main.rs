@@ -16,5 +16,6 @@ mod metrics;
 mod preprocess;
 mod reseed;
 mod statistics;
+mod team;
 mod train;
 mod update;

@@ -1,0 +1,131 @@
+//! Several processes that learn one dictionary together.
+//!
+//! Lag statistics add (see [`crate::statistics::Lags`]). So the members of a team code disjoint [`split`] parts of each batch
+//! against the same dictionary, their statistics are put together, and every member makes the same update:
+//! [`crate::learner::Together`]. Sets to evaluate or to code are split in the same way, [`Part`].
+//!
+//! [`Team`] is all that this needs of a network; whoever has one implements it (crate `ocsc-mpi` does, on MPI). A process on
+//! its own is a team too, [`Alone`].
+
+mod part;
+mod split;
+pub(crate) mod wire;
+
+pub use part::Part;
+pub use split::split;
+
+use crate::{Error, Result};
+
+/// Processes that work together, each with a rank from 0. All of them make the same calls in the same order; a call returns
+/// when all have made it. A member that cannot go on must see to it that the others do not wait for it.
+pub trait Team: Send + Sync {
+    /// Which member this is.
+    fn rank(&self) -> usize;
+
+    /// How many members there are.
+    fn size(&self) -> usize;
+
+    /// Everybody's bytes one after the other, in the order of ranks, for everybody. `lengths` says how many each gives.
+    fn gather(&self, mine: &[u8], lengths: &[usize]) -> Vec<u8>;
+
+    /// Rank 0's bytes for everybody.
+    fn broadcast(&self, bytes: &mut [u8]);
+
+    /// The sums over members, the same bits for everybody, in an order of the team's choice.
+    fn sum_f32(&self, values: &mut [f32]);
+
+    /// [`Team::sum_f32`] in double precision.
+    fn sum_f64(&self, values: &mut [f64]);
+
+    /// How many members share this one's machine and its memory, itself included.
+    fn neighbours(&self) -> usize {
+        1
+    }
+}
+
+/// A team of one.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Alone;
+
+impl Team for Alone {
+    fn rank(&self) -> usize {
+        0
+    }
+
+    fn size(&self) -> usize {
+        1
+    }
+
+    fn gather(&self, mine: &[u8], _lengths: &[usize]) -> Vec<u8> {
+        mine.to_vec()
+    }
+
+    fn broadcast(&self, _bytes: &mut [u8]) {}
+
+    fn sum_f32(&self, _values: &mut [f32]) {}
+
+    fn sum_f64(&self, _values: &mut [f64]) {}
+}
+
+/// Everybody's bytes, of any lengths, in the order of ranks.
+pub fn gather(team: &dyn Team, mine: &[u8]) -> Vec<Vec<u8>> {
+    let lengths = team.gather(&(mine.len() as u64).to_le_bytes(), &vec![8; team.size()]);
+    let lengths: Vec<usize> = lengths.as_chunks().0.iter().map(|n| u64::from_le_bytes(*n) as usize).collect();
+    let all = team.gather(mine, &lengths);
+    let mut rest = &all[..];
+    let mut next = |n: usize| {
+        let (one, others) = rest.split_at(n.min(rest.len()));
+        rest = others;
+        one.to_vec()
+    };
+    lengths.into_iter().map(&mut next).collect()
+}
+
+/// The same, unless a member failed: then everybody fails, with the first one's rank and reason. So nobody waits for one that
+/// has given up.
+pub fn gather_results(team: &dyn Team, mine: Result<Vec<u8>>) -> Result<Vec<Vec<u8>>> {
+    if team.size() == 1 {
+        return mine.map(|bytes| vec![bytes]);
+    }
+    let (mut bytes, tag) = match mine {
+        Ok(bytes) => (bytes, 0),
+        Err(error) => (error.to_string().into_bytes(), 1),
+    };
+    bytes.push(tag);
+    let mut all = gather(team, &bytes);
+    for (rank, bytes) in all.iter_mut().enumerate() {
+        if bytes.pop() != Some(0) {
+            return Err(failed(team, rank, bytes));
+        }
+    }
+    Ok(all)
+}
+
+/// The error of a member, for everybody.
+pub(crate) fn failed(team: &dyn Team, rank: usize, message: &[u8]) -> Error {
+    let message = String::from_utf8_lossy(message);
+    if team.size() == 1 {
+        return Error::Source(message.into_owned());
+    }
+    Error::Team(format!("rank {rank} of {}: {message}", team.size()))
+}
+
+/// Rank 0's bytes, of any length, for everybody; or its error.
+pub fn broadcast(team: &dyn Team, mine: Result<Vec<u8>>) -> Result<Vec<u8>> {
+    let is_root = team.rank() == 0;
+    let (mut bytes, ok) = match mine {
+        Ok(bytes) => (bytes, 1_u8),
+        Err(error) if team.size() == 1 => return Err(error),
+        Err(error) => (error.to_string().into_bytes(), 0),
+    };
+    let mut header = [0; 9];
+    if is_root {
+        header[..8].copy_from_slice(&(bytes.len() as u64).to_le_bytes());
+        header[8] = ok;
+    }
+    team.broadcast(&mut header);
+    let [length @ .., ok] = header;
+    bytes.resize(u64::from_le_bytes(length) as usize, 0);
+    team.broadcast(&mut bytes);
+    if ok == 1 { Ok(bytes) } else { Err(failed(team, 0, &bytes)) }
+}
