@@ -177,7 +177,7 @@ impl<T: Scalar> AnyRun for Run<T> {
             return Err(Error::invalid("X", expected, format!("{} sizes", shapes.len())));
         }
         let largest = shapes.iter().map(Shape::len).max().unwrap_or(0);
-        Survey { samples, one_size, largest }.ensure::<T>(config, filter, memory_limit)
+        Survey { samples, one_size, largest, processes: 1 }.ensure::<T>(config, filter, memory_limit)
     }
 
     fn fit(&mut self, source: &Source, call: Call) -> PyResult<()> {

@@ -28,12 +28,27 @@ pub(crate) use value::{Every, memory as memory_size};
 pub(crate) struct Args {
     #[command(subcommand)]
     pub(crate) command: Command,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+/// The options of every command.
+#[derive(ClapArgs)]
+pub struct Common {
     /// Threads to compute with [default: all cores]
     #[arg(long, global = true, value_parser = threads, value_name = "N")]
-    pub(crate) threads: Option<usize>,
+    pub threads: Option<usize>,
     /// Print no progress and no messages but errors
     #[arg(long, short, global = true)]
-    pub(crate) quiet: bool,
+    pub quiet: bool,
+}
+
+impl Common {
+    /// Makes the threads; to be called once, before anything is computed.
+    pub fn set_threads(&self) -> Result<()> {
+        let pool = self.threads.map(|threads| rayon::ThreadPoolBuilder::new().num_threads(threads).build_global());
+        Ok(pool.transpose().map(drop)?)
+    }
 }
 
 #[derive(Subcommand)]
@@ -191,8 +206,9 @@ impl Reading {
     }
 }
 
+/// The options of `learn`.
 #[derive(ClapArgs)]
-pub(crate) struct Learn {
+pub struct Learn {
     #[command(flatten)]
     pub(crate) data: DataArgs,
     /// The model file to write (with --resume: the checkpoint, unless given)
@@ -393,8 +409,9 @@ impl ModelArgs {
     }
 }
 
+/// The options of `code`.
 #[derive(ClapArgs)]
-pub(crate) struct Code {
+pub struct Code {
     /// The model file
     pub(crate) model: PathBuf,
     #[command(flatten)]
@@ -456,8 +473,9 @@ pub(crate) struct Reconstruct {
     pub(crate) preprocess: Option<Preprocess>,
 }
 
+/// The options of `evaluate`.
 #[derive(ClapArgs)]
-pub(crate) struct Evaluate {
+pub struct Evaluate {
     /// The model file
     pub(crate) model: PathBuf,
     #[command(flatten)]

@@ -2,6 +2,7 @@
 
 use crate::args::{Code, Format, Reconstruct};
 use crate::console::{self, Console};
+use crate::crew::Crew;
 use crate::data::{Source, codes, write};
 use crate::model::{Prepared, check_masked, coding_config};
 use crate::open;
@@ -11,44 +12,49 @@ use anyhow::{Context, Result, bail, ensure};
 use ocsc::coder::{Coded, Status};
 use ocsc::config::Dtype;
 use ocsc::learner::coder;
+use ocsc::team::{Part, Team, gather};
 use ocsc::train::code_each;
-use ocsc::{Config, Real, Sample, checkpoint};
+use ocsc::{Config, Real, Sample, Samples, checkpoint};
 use std::path::PathBuf;
 
 /// Codes are this close to optimal unless the call says otherwise.
 const DEFAULT_TOL: f64 = 0.01;
 
-pub(crate) fn run(args: &Code, console: &Console) -> Result<()> {
-    let saved = checkpoint::load::<f32>(&args.model)?;
+/// `ocsc code`.
+pub fn run(args: &Code, crew: &Crew, console: &Console) -> Result<()> {
+    let saved = crew.load::<f32>(&args.model)?;
     match coding_config(&saved.config, &args.coding, DEFAULT_TOL).dtype {
-        Dtype::F32 => code::<f32>(args, console),
-        Dtype::F64 => code::<f64>(args, console),
+        Dtype::F32 => code::<f32>(args, crew, console),
+        Dtype::F64 => code::<f64>(args, crew, console),
     }
 }
 
-fn code<T: Real>(args: &Code, console: &Console) -> Result<()> {
-    let saved = checkpoint::load::<T>(&args.model)?;
+fn code<T: Real>(args: &Code, crew: &Crew, console: &Console) -> Result<()> {
+    let saved = crew.load::<T>(&args.model)?;
     let config = coding_config(&saved.config, &args.coding, DEFAULT_TOL);
     let mut coder = coder(&config, &saved.dictionary, config.tol)?;
     if stream::is_wanted(&args.data)? {
+        ensure!(!crew.is_many(), "-: expected data that all ranks can read, found standard input");
         return stream::code(args, &config, &saved.dictionary, coder.as_mut(), console);
     }
-    let source = open::for_coding(&args.data, saved.dictionary.shape(), console)?;
+    let (source, sizes) = open::for_coding(&args.data, saved.dictionary.shape(), crew, console)?;
     check_masked(&config.preprocess, source.is_masked())?;
-    let samples = Prepared { source: &source, preprocess: &config.preprocess };
+    let samples = Prepared::new(&source, &config.preprocess).sized(&sizes);
+    let part = Part::<T>::of(crew.team(), &samples);
     make_folder(&args.out)?;
-    let mut tally = Tally::new(args, &config, saved.dictionary.rank(), console.progress("coding", source.len(), 0));
+    let mut tally = Tally::new(args, &config, saved.dictionary.rank(), console.progress("coding", part.len(), 0));
     console::catch_interrupts()?;
-    code_each(coder.as_mut(), &saved.dictionary, &samples, |i, item| -> Result<()> {
+    code_each(coder.as_mut(), &saved.dictionary, &part, |i, item| -> Result<()> {
         match item {
-            Ok(item) => tally.add(&source.file_stem(i), item.coded)?,
+            Ok(item) => tally.add(&source.file_stem(part.number(i)), item.coded)?,
             Err(error) if args.data.strict => bail!(error),
             Err(error) => tally.skip(error.to_string()),
         }
         let done = i + 1;
-        ensure!(!console::interrupted(), "interrupted after {done} of {} samples; their codes are kept", source.len());
+        ensure!(!console::interrupted(), "interrupted after {done} of {} samples; their codes are kept", part.len());
         Ok(())
     })?;
+    tally.gather(crew.team())?;
     tally.report(console)
 }
 
@@ -92,6 +98,27 @@ impl<'a> Tally<'a> {
         self.skipped.push(why);
     }
 
+    /// Adds what the others did.
+    fn gather(&mut self, team: &dyn Team) -> Result<()> {
+        let numbers = [self.samples as f64, self.objective, self.gap, self.nonzeros as f64, self.unconverged as f64];
+        let numbers = numbers.map(f64::to_le_bytes).concat();
+        let all = gather(team, &[numbers, serde_json::to_vec(&self.skipped)?].concat());
+        (self.samples, self.objective, self.gap, self.nonzeros, self.unconverged) = (0, 0.0, 0.0, 0, 0);
+        self.skipped.clear();
+        for bytes in all {
+            let (numbers, skipped) = bytes.split_first_chunk::<40>().context("a message of another rank was cut")?;
+            let mut numbers = numbers.as_chunks().0.iter().map(|n| f64::from_le_bytes(*n));
+            let mut next = || numbers.next().unwrap_or_default();
+            self.samples += next() as usize;
+            self.objective += next();
+            self.gap = self.gap.max(next());
+            self.nonzeros += next() as usize;
+            self.unconverged += next() as usize;
+            self.skipped.extend(serde_json::from_slice::<Vec<String>>(skipped)?);
+        }
+        Ok(())
+    }
+
     pub(crate) fn report(self, console: &Console) -> Result<()> {
         let Tally { args, config, bar, samples, gap, unconverged, skipped, .. } = self;
         drop(bar);
@@ -127,7 +154,7 @@ pub(crate) fn reconstruct(args: &Reconstruct, console: &Console) -> Result<()> {
         [] => None,
         data => Some(Source::open(data, &args.reading.options(0)).context("--original")?),
     };
-    let originals = source.as_ref().map(|source| Originals::new(Prepared { source, preprocess }));
+    let originals = source.as_ref().map(|source| Originals::new(Prepared::new(source, preprocess)));
     let entries = std::fs::read_dir(&args.codes)
         .with_context(|| format!("{}: expected a folder of codes", args.codes.display()))?;
     let mut paths = Vec::new();

@@ -18,31 +18,42 @@ const MOST_NOTES: usize = 20;
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
 /// Where messages go: stderr, or nowhere.
-pub(crate) struct Console {
+pub struct Console {
     quiet: bool,
     terminal: bool,
+    /// Of a process that works for another one, which does the talking.
+    rank: Option<usize>,
 }
 
 impl Console {
-    pub(crate) fn new(quiet: bool) -> Self {
-        Console { quiet, terminal: std::io::stderr().is_terminal() }
+    /// Of a process that talks, or, if it is to be quiet, only of errors.
+    pub fn new(quiet: bool) -> Self {
+        Console { quiet, terminal: std::io::stderr().is_terminal(), rank: None }
+    }
+
+    /// Of a process that works for another one, and tells no more than what it had to pass over.
+    pub fn of_rank(rank: usize, quiet: bool) -> Self {
+        Console { quiet, terminal: false, rank: Some(rank) }
     }
 
     /// A message for the person; not part of the result.
-    pub(crate) fn say(&self, message: impl AsRef<str>) {
-        if !self.quiet {
+    pub fn say(&self, message: impl AsRef<str>) {
+        if !self.quiet && self.rank.is_none() {
             // A closed stderr is no reason to stop.
             let _ = writeln!(std::io::stderr(), "{}", message.as_ref());
         }
     }
 
     /// Why the program failed; printed even when quiet.
-    pub(crate) fn error(&self, error: &anyhow::Error) {
+    pub fn error(&self, error: &anyhow::Error) {
         let _ = writeln!(std::io::stderr(), "error: {error:#}");
     }
 
     /// A result, on stdout.
     pub(crate) fn result(&self, text: impl AsRef<str>) -> Result<()> {
+        if self.rank.is_some() {
+            return Ok(());
+        }
         let mut stdout = std::io::stdout();
         let written = writeln!(stdout, "{}", text.as_ref()).and_then(|()| stdout.flush());
         match written {
@@ -61,7 +72,7 @@ impl Console {
     /// Progress of `total` samples, or of as many as come.
     pub(crate) fn progress(&self, what: &'static str, total: impl Into<Option<usize>>, done: usize) -> Progress {
         let total = total.into();
-        let bar = (self.terminal && !self.quiet).then(|| {
+        let bar = (self.terminal && !self.quiet && self.rank.is_none()).then(|| {
             let (bar, style) = match total {
                 Some(total) => {
                     let style = "{prefix} {wide_bar:.cyan/dim} {pos}/{len}  {elapsed} left {eta}  {msg}";
@@ -76,7 +87,8 @@ impl Console {
             bar.enable_steady_tick(Duration::from_millis(200));
             bar
         });
-        Progress { bar, plain: !self.terminal && !self.quiet, what, total, done, last: None, notes: 0 }
+        let plain = !self.terminal && !self.quiet;
+        Progress { bar, plain, rank: self.rank, what, total, done, last: None, notes: 0 }
     }
 }
 
@@ -84,6 +96,7 @@ impl Console {
 pub(crate) struct Progress {
     bar: Option<ProgressBar>,
     plain: bool,
+    rank: Option<usize>,
     what: &'static str,
     total: Option<usize>,
     done: usize,
@@ -103,7 +116,10 @@ impl Progress {
         };
         match &self.bar {
             Some(bar) => bar.println(message),
-            None if self.plain => drop(writeln!(std::io::stderr(), "{message}")),
+            None if self.plain => {
+                let who = self.rank.map_or(String::new(), |rank| format!("rank {rank}: "));
+                let _ = writeln!(std::io::stderr(), "{who}{message}");
+            }
             None => {}
         }
     }
@@ -121,7 +137,8 @@ impl Progress {
             bar.set_position(self.done as u64);
         }
         let complete = self.total.is_some_and(|total| self.done >= total);
-        if self.plain && (complete || self.last.is_none_or(|last| last.elapsed() >= LINE_EVERY)) {
+        if self.plain && self.rank.is_none() && (complete || self.last.is_none_or(|last| last.elapsed() >= LINE_EVERY))
+        {
             self.last = Some(Instant::now());
             let of = self.total.map_or(String::new(), |total| format!("/{total}"));
             let _ = writeln!(std::io::stderr(), "{} {}{of}  {message}", self.what, self.done);
@@ -136,6 +153,18 @@ impl Drop for Progress {
         }
     }
 }
+
+/// The run was interrupted, and left what it had.
+#[derive(Debug)]
+pub struct Interrupted(pub(crate) String);
+
+impl std::fmt::Display for Interrupted {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Interrupted {}
 
 /// From here on the first Ctrl-C only sets a flag, the second ends the program at once.
 pub(crate) fn catch_interrupts() -> Result<()> {

@@ -2,14 +2,16 @@
 
 use crate::args::Evaluate;
 use crate::console::Console;
+use crate::crew::Crew;
 use crate::model::{Prepared, check_masked, coding_config};
 use crate::open;
 use crate::original::Fidelity;
 use crate::stream;
 use anyhow::{Result, ensure};
 use ocsc::config::Dtype;
-use ocsc::train::{Evaluation, Represented, TEST_TOL, evaluate};
-use ocsc::{Real, checkpoint};
+use ocsc::team::Part;
+use ocsc::train::{Evaluation, Represented, TEST_TOL, evaluate_by};
+use ocsc::{Real, Samples};
 use serde::Serialize;
 
 /// The library's evaluation, in the domain of the codes, and the PSNR in that of the originals.
@@ -24,11 +26,12 @@ struct Evaluated {
     original: String,
 }
 
-pub(crate) fn run(args: &Evaluate, console: &Console) -> Result<()> {
-    let saved = checkpoint::load::<f32>(&args.model)?;
+/// `ocsc evaluate`.
+pub fn run(args: &Evaluate, crew: &Crew, console: &Console) -> Result<()> {
+    let saved = crew.load::<f32>(&args.model)?;
     let evaluated = match coding_config(&saved.config, &args.coding, TEST_TOL).dtype {
-        Dtype::F32 => evaluated::<f32>(args, console)?,
-        Dtype::F64 => evaluated::<f64>(args, console)?,
+        Dtype::F32 => evaluated::<f32>(args, crew, console)?,
+        Dtype::F64 => evaluated::<f64>(args, crew, console)?,
     };
     let (gap, tol) = (evaluated.coded.gap, args.coding.tol.unwrap_or(TEST_TOL));
     if gap > tol {
@@ -49,18 +52,18 @@ pub(crate) fn run(args: &Evaluate, console: &Console) -> Result<()> {
     console.table(&table)
 }
 
-fn evaluated<T: Real>(args: &Evaluate, console: &Console) -> Result<Evaluated> {
-    let saved = checkpoint::load::<T>(&args.model)?;
+fn evaluated<T: Real>(args: &Evaluate, crew: &Crew, console: &Console) -> Result<Evaluated> {
+    let saved = crew.load::<T>(&args.model)?;
     let config = coding_config(&saved.config, &args.coding, TEST_TOL);
     ensure!(
         !stream::is_wanted(&args.data)?,
         "-: evaluating takes the data twice, for their range and for their codes, and standard input can be read once; \
          save the frames, e.g. ffmpeg -i film.mp4 frames/%05d.png, and name the folder"
     );
-    let source = open::for_coding(&args.data, saved.dictionary.shape(), console)?;
+    let (source, sizes) = open::for_coding(&args.data, saved.dictionary.shape(), crew, console)?;
     check_masked(&config.preprocess, source.is_masked())?;
-    let samples = Prepared { source: &source, preprocess: &config.preprocess };
-    let mut bar = console.progress("evaluating", source.len(), 0);
+    let samples = Prepared::new(&source, &config.preprocess).sized(&sizes);
+    let mut bar = console.progress("evaluating", Part::<T>::of(crew.team(), &samples).len(), 0);
     let mut fidelity = Fidelity::new(&samples);
     let mut each = |i: usize, item: ocsc::Result<Represented<'_, T>>| {
         match item {
@@ -76,7 +79,8 @@ fn evaluated<T: Real>(args: &Evaluate, console: &Console) -> Result<Evaluated> {
         }
         Ok(())
     };
-    let coded = evaluate(&config, &saved.dictionary, &samples, config.tol, &mut each)?;
+    let coded = evaluate_by(crew.team(), &config, &saved.dictionary, &samples, config.tol, &mut each)?;
+    fidelity.gather(crew.team());
     let (psnr, original) = (fidelity.psnr(), fidelity.to_string());
     Ok(Evaluated { coded, psnr_original: psnr.map(|p| p.0), psnr_original_peak: psnr.map(|p| p.1), original })
 }

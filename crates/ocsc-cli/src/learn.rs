@@ -1,7 +1,8 @@
 //! `ocsc learn`: learn a dictionary, or go on learning one.
 
 use crate::args::{Every, Learn};
-use crate::console::{self, Console, bytes};
+use crate::console::{self, Console, Interrupted, bytes};
+use crate::crew::{Crew, Sizes};
 use crate::data::{Source, list_named_by};
 use crate::memory;
 use crate::model::{Prepared, check_masked, preprocessing};
@@ -20,44 +21,52 @@ use std::time::Duration;
 /// How often a run that did not ask for checkpoints gets one: nobody loses more than this to a power cut.
 const CHECKPOINTS: Every = Every::Time(Duration::from_secs(600));
 
-pub(crate) fn run(args: &Learn, console: &Console) -> Result<()> {
-    spare_inputs(args)?;
-    checkpoint::check_writable(out(args)?).context("--out")?;
-    checkpoint::remove_leftovers(out(args)?);
+/// `ocsc learn`.
+pub fn run(args: &Learn, crew: &Crew, console: &Console) -> Result<()> {
+    if crew.is_first() {
+        spare_inputs(args)?;
+        checkpoint::check_writable(out(args)?).context("--out")?;
+        checkpoint::remove_leftovers(out(args)?);
+    }
     if stream::is_wanted(&args.data)? {
+        ensure!(!crew.is_many(), "-: expected data that all ranks can read, found standard input");
         let test = open::for_stream(args)?;
-        return match dtype(args, 2)? {
+        return match dtype(args, 2, crew)? {
             Dtype::F32 => stream::learn::<f32>(args, test.as_ref(), console),
             Dtype::F64 => stream::learn::<f64>(args, test.as_ref(), console),
         };
     }
-    let (source, test) = open::for_learning(args, console)?;
-    let dtype = dtype(args, source.rank())?;
-    match dtype {
-        Dtype::F32 => learn::<f32>(args, &source, test.as_ref(), console),
-        Dtype::F64 => learn::<f64>(args, &source, test.as_ref(), console),
+    let resumed = args.resume.as_ref().map(|path| crew.load::<f32>(path)).transpose()?;
+    let (source, test) = open::for_learning(args, resumed.as_ref(), console)?;
+    crew.check_same(&source)?;
+    test.as_ref().map_or(Ok(()), |test| crew.check_same(test).context("--test"))?;
+    match dtype(args, source.rank(), crew)? {
+        Dtype::F32 => learn::<f32>(args, &source, test.as_ref(), crew, console),
+        Dtype::F64 => learn::<f64>(args, &source, test.as_ref(), crew, console),
     }
 }
 
 /// What to compute in, for data with so many spatial axes.
-fn dtype(args: &Learn, rank: usize) -> Result<Dtype> {
+fn dtype(args: &Learn, rank: usize, crew: &Crew) -> Result<Dtype> {
     match &args.resume {
-        Some(path) => Ok(checkpoint::load::<f32>(path)?.config.dtype),
+        Some(path) => Ok(crew.load::<f32>(path)?.config.dtype),
         None => Ok(args.model.config(rank, Default::default(), true)?.dtype),
     }
 }
 
-fn learn<T: Real>(args: &Learn, source: &Source, test: Option<&Source>, console: &Console) -> Result<()> {
+fn learn<T: Real>(args: &Learn, source: &Source, test: Option<&Source>, crew: &Crew, console: &Console) -> Result<()> {
     let (mut learner, progress) = match &args.resume {
-        Some(path) => resumed::<T>(path, args)?,
+        Some(path) => resumed::<T>(path, args, crew)?,
         None => {
             let mut config =
                 args.model.config(source.rank(), preprocessing(&args.model.preprocess, source)?, source.is_arrays())?;
             config.passes = args.passes.unwrap_or(config.passes);
             check_masked(&config.preprocess, source.is_masked())?;
             let order = visiting_order(source.len(), config.seed, 0);
-            let samples = Prepared { source, preprocess: &config.preprocess.clone() };
-            (started::<T>(args, config, &samples, &order, |i| source.reading(i), console)?, Progress::default())
+            let preprocess = config.preprocess.clone();
+            let samples = Prepared::new(source, &preprocess);
+            let start = || started::<T>(args, config, &samples, &order, |i| source.reading(i), console);
+            (crew.started(start)?, Progress::default())
         }
     };
     let out = out(args)?;
@@ -68,19 +77,23 @@ fn learn<T: Real>(args: &Learn, source: &Source, test: Option<&Source>, console:
         "--mask, --nan-is-missing: expected a method that takes masks (ocsc, ffcsc), found {}",
         config.method
     );
-    let samples = Prepared { source, preprocess: &config.preprocess };
-    let test = test.map(|source| Prepared { source, preprocess: &config.preprocess });
+    let (mut sizes, mut test_sizes) = (Vec::new(), Vec::new());
     if config.passes > 0 {
-        let survey = survey::<T>(source, &config, learner.dictionary(), args.data.strict)?;
+        let survey;
+        (sizes, survey) = survey_by::<T>(crew, source, &config, learner.dictionary(), args.data.strict)?;
         memory::ensure::<T>(&survey, &config, learner.dictionary(), args.memory_limit, console)?;
-        test.as_ref().map_or(Ok(()), |test| check_test(test, learner.dictionary(), args.data.strict))?;
+        if let Some(test) = test {
+            test_sizes = check_test::<T>(crew, test, &config, learner.dictionary(), args.data.strict)?;
+        }
     }
+    let samples = Prepared::new(source, &config.preprocess).sized(&sizes);
+    let test = test.map(|source| Prepared::new(source, &config.preprocess).sized(&test_sizes));
 
-    let log = args.log.as_ref().map(|path| Log::open(path, args.resume.as_ref().map(|_| &progress))).transpose()?;
+    let log = args.log.as_ref().filter(|_| crew.is_first());
+    let log = log.map(|path| Log::open(path, args.resume.as_ref().map(|_| &progress))).transpose()?;
     let total = config.passes.saturating_mul(source.len());
     let bar = console.progress("learning", total, progress.samples);
-    let checkpoints = checkpoints(args, out);
-    let mut watch = Watch::new(bar, log, Some(checkpoints));
+    let mut watch = Watch::new(bar, log, crew.is_first().then(|| checkpoints(args, out)));
     let schedule = Schedule {
         stop_tol: args.stop_tol,
         // A limit beyond what a duration holds is no limit.
@@ -95,9 +108,13 @@ fn learn<T: Real>(args: &Learn, source: &Source, test: Option<&Source>, console:
     drop(watch);
     let outcome = match trained {
         Ok(outcome) => outcome,
-        Err(error) => return Err(rescued(error.into(), learner.as_ref(), last, out)),
+        Err(error) if crew.is_first() => return Err(rescued(error.into(), learner.as_ref(), last, out)),
+        Err(error) => return Err(error.into()),
     };
-    finish(args, learner.as_ref(), &outcome, reseeded, console)
+    if crew.is_first() {
+        finish(args, learner.as_ref(), &outcome, reseeded, console)?;
+    }
+    Ok(())
 }
 
 /// Writes the model and reports; an interrupted run leaves a checkpoint and fails.
@@ -116,12 +133,12 @@ pub(crate) fn finish<T: Real>(
     if unfinished {
         console.say(format!("to go on: ocsc learn {} --resume {}", open::words(args), out.display()));
     }
-    ensure!(
-        outcome.ended != Ended::Stopped,
-        "interrupted after {} samples; {} is a checkpoint",
-        outcome.progress.samples,
-        out.display()
-    );
+    if outcome.ended == Ended::Stopped {
+        let samples = outcome.progress.samples;
+        return Err(
+            Interrupted(format!("interrupted after {samples} samples; {} is a checkpoint", out.display())).into()
+        );
+    }
     Ok(())
 }
 
@@ -160,12 +177,12 @@ fn spare_inputs(args: &Learn) -> Result<()> {
 }
 
 /// A learner that goes on from a checkpoint.
-fn resumed<T: Real>(path: &Path, args: &Learn) -> Result<(Box<dyn Learner<T>>, Progress)> {
-    let mut saved = checkpoint::load::<T>(path)?;
+fn resumed<T: Real>(path: &Path, args: &Learn, crew: &Crew) -> Result<(Box<dyn Learner<T>>, Progress)> {
+    let mut saved = crew.load::<T>(path)?;
     if let Some(passes) = args.passes {
         saved.config.passes = passes;
     }
-    let (learner, progress) = saved.resume()?;
+    let (learner, progress) = saved.resume_with(|config, dictionary| crew.member(config, dictionary))?;
     let (made, wanted) = (progress.pass, learner.config().passes);
     ensure!(
         made < wanted,
@@ -237,50 +254,59 @@ fn from_file<T: Real>(path: &Path, rank: usize, console: &Console) -> Result<Dic
 
 /// Whether all samples fit the filters and the method, and how large they are: to be said before, not after an hour.
 /// Those that cannot be read are left for the run to report, unless it is to be strict.
-pub(crate) fn survey<T: Real>(
+pub(crate) fn survey<T: Real>(source: &Source, config: &Config, dictionary: &Dictionary<T>) -> Result<Survey> {
+    Ok(survey_by(&Crew::alone(), source, config, dictionary, false)?.1)
+}
+
+/// The same by all members, each of which looks at some; with the sizes of all samples.
+fn survey_by<T: Real>(
+    crew: &Crew,
     source: &Source,
     config: &Config,
     dictionary: &Dictionary<T>,
     strict: bool,
-) -> Result<Survey> {
+) -> Result<(Sizes, Survey)> {
     let filter = dictionary.shape();
-    let mut first: Option<(Shape, String)> = None;
-    let mut survey = Survey { samples: source.len(), one_size: None, largest: 0 };
+    let sizes = open::sizes(crew, source, filter, strict)?;
+    let mut first: Option<(Shape, usize)> = None;
+    let processes = crew.team().neighbours();
+    let mut survey = Survey { samples: source.len(), one_size: None, largest: 0, processes };
     let mut one_size = true;
-    for i in 0..source.len() {
-        let [depth, height, width] = match source.size(i) {
-            Ok(size) => size,
-            Err(error) if strict => return Err(error),
-            Err(_) => continue,
-        };
+    for (i, size) in sizes.iter().enumerate().filter(|(_, size)| **size != [0; 3]) {
+        let [depth, height, width] = size.map(|n| n as usize);
         let shape = Shape { channels: filter.channels, depth, height, width };
-        open::check_size(source, i, filter)?;
         survey.largest = survey.largest.max(shape.len());
-        let (expected, name) = first.get_or_insert_with(|| (shape, source.name(i)));
+        let (expected, with) = *first.get_or_insert((shape, i));
         ensure!(
-            shape == *expected || config.method.takes_mixed_sizes(),
-            "{}: expected {expected} as {name} has, found {shape}: the statistics of `{}` hold one sample size; \
+            shape == expected || config.method.takes_mixed_sizes(),
+            "{}: expected {expected} as {} has, found {shape}: the statistics of `{}` hold one sample size; \
              `--method ocsc` takes any",
             source.name(i),
+            source.name(with),
             config.method
         );
-        one_size &= shape == *expected;
+        one_size &= shape == expected;
     }
     survey.one_size = first.map(|(shape, _)| shape).filter(|_| one_size);
-    Ok(survey)
+    Ok((sizes, survey))
 }
 
-/// That every test sample can be coded: else the first pass would be lost on the last one.
-pub(crate) fn check_test<T: Real>(test: &Prepared<'_>, dictionary: &Dictionary<T>, strict: bool) -> Result<()> {
-    for i in 0..test.source.len() {
-        open::check_size(test.source, i, dictionary.shape()).context("--test")?;
-        if strict {
-            test.source.size(i).context("--test")?;
-        }
+/// That every test sample can be coded: else the first pass would be lost on the last one. Returns their sizes.
+pub(crate) fn check_test<T: Real>(
+    crew: &Crew,
+    test: &Source,
+    config: &Config,
+    dictionary: &Dictionary<T>,
+    strict: bool,
+) -> Result<Sizes> {
+    let sizes = open::sizes(crew, test, dictionary.shape(), strict).context("--test")?;
+    let all: Vec<usize> = (0..test.len()).collect();
+    let samples = Prepared::new(test, &config.preprocess);
+    if crew.is_first() {
+        let (i, first) = first_usable::<T>(&samples, &all, strict).context("--test")?;
+        dictionary.check_sample_shape(first.shape()).with_context(|| format!("--test {}", test.name(i)))?;
     }
-    let all: Vec<usize> = (0..test.source.len()).collect();
-    let (i, first) = first_usable::<T>(test, &all, strict).context("--test")?;
-    dictionary.check_sample_shape(first.shape()).with_context(|| format!("--test {}", test.source.name(i)))
+    Ok(sizes)
 }
 
 fn report<T: Real>(

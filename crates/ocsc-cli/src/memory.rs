@@ -49,7 +49,7 @@ mod tests {
 
     #[test]
     fn a_refusal_is_known_by_its_message() {
-        let survey = Survey { samples: 1, one_size: Some(Shape::image(500, 500)), largest: 250_000 };
+        let survey = Survey { samples: 1, one_size: Some(Shape::image(500, 500)), largest: 250_000, processes: 1 };
         let config = Config { method: Method::OcscPaper, ..Config::default() };
         let dictionary = Dictionary::<f32>::random(100, Shape::image(11, 11), 2, 0).unwrap();
         let error = ensure(&survey, &config, &dictionary, Some(1_000_000), &Console::new(true)).unwrap_err();

@@ -12,6 +12,8 @@ use ocsc::{Config, Error, Real, Sample, Samples};
 pub(crate) struct Prepared<'a> {
     pub(crate) source: &'a Source,
     pub(crate) preprocess: &'a Preprocess,
+    /// Where work is divided by them; otherwise empty.
+    sizes: &'a [[u32; 3]],
 }
 
 impl<T: Real> Samples<T> for Prepared<'_> {
@@ -29,6 +31,21 @@ impl<T: Real> Samples<T> for Prepared<'_> {
 
     fn name(&self, index: usize) -> String {
         self.source.name(index)
+    }
+
+    fn size(&self, index: usize) -> usize {
+        self.sizes.get(index).map_or(1, |size| size.iter().map(|n| *n as usize).product())
+    }
+}
+
+impl<'a> Prepared<'a> {
+    pub(crate) fn new(source: &'a Source, preprocess: &'a Preprocess) -> Self {
+        Prepared { source, preprocess, sizes: &[] }
+    }
+
+    /// Of these sizes.
+    pub(crate) fn sized(self, sizes: &'a [[u32; 3]]) -> Self {
+        Prepared { sizes, ..self }
     }
 }
 

@@ -6,19 +6,24 @@
 
 use crate::args::{DataArgs, Learn};
 use crate::console::Console;
+use crate::crew::{Crew, Sizes};
 use crate::data::{Axes, Channel, Source, SourceOptions};
 use anyhow::{Context, Result, ensure};
 use clap::ValueEnum;
-use ocsc::{Shape, checkpoint};
+use ocsc::Shape;
+use ocsc::checkpoint::Saved;
 use std::path::Path;
 
 /// What to do about samples that are smaller than the filters.
 pub(crate) const SKIP: &str = "--skip-small passes over such samples";
 
 /// The samples to learn from, and those to test on.
-pub(crate) fn for_learning(args: &Learn, console: &Console) -> Result<(Source, Option<Source>)> {
-    let resumed = args.resume.as_ref().map(|path| checkpoint::load::<f32>(path)).transpose()?;
-    let seed = resumed.as_ref().map_or(args.model.seed, |saved| saved.config.seed);
+pub(crate) fn for_learning(
+    args: &Learn,
+    resumed: Option<&Saved<f32>>,
+    console: &Console,
+) -> Result<(Source, Option<Source>)> {
+    let seed = resumed.map_or(args.model.seed, |saved| saved.config.seed);
     let options = args.data.reading.options(seed);
     let all = Source::open(&args.data.data, &options)?;
     let (mut source, mut test) = held_out(args, all, &options, seed)?;
@@ -28,7 +33,7 @@ pub(crate) fn for_learning(args: &Learn, console: &Console) -> Result<(Source, O
         console.say(format!("{} samples to learn from, {} held out", source.len(), test.len()));
     }
     if args.data.skip_small {
-        let filter = match &resumed {
+        let filter = match resumed {
             Some(saved) => saved.dictionary.shape().spatial(),
             None => filter_size(args, source.rank())?,
         };
@@ -48,7 +53,7 @@ pub(crate) fn for_stream(args: &Learn) -> Result<Option<Source>> {
 }
 
 /// The samples to code.
-pub(crate) fn for_coding(args: &DataArgs, filter: Shape, console: &Console) -> Result<Source> {
+pub(crate) fn for_coding(args: &DataArgs, filter: Shape, crew: &Crew, console: &Console) -> Result<(Source, Sizes)> {
     // Nothing is drawn but the subset.
     let seed = 0;
     let mut source = Source::open(&args.data, &args.reading.options(seed))?;
@@ -56,8 +61,19 @@ pub(crate) fn for_coding(args: &DataArgs, filter: Shape, console: &Console) -> R
         source = large_enough(&source, filter.spatial(), console)?;
     }
     let source = chosen(source, args, seed);
-    (0..source.len()).try_for_each(|i| check_size(&source, i, filter))?;
-    Ok(source)
+    crew.check_same(&source)?;
+    let sizes = sizes(crew, &source, filter, false)?;
+    Ok((source, sizes))
+}
+
+/// The sizes of all samples, at least that of the filters each; zeros for those that cannot be read, which are left for those
+/// who read them to report, unless the call is strict.
+pub(crate) fn sizes(crew: &Crew, source: &Source, filter: Shape, strict: bool) -> Result<Sizes> {
+    crew.sizes(source, |i, size| match size {
+        Ok(size) => check_size(source, i, size, filter).map(|()| Some(size)),
+        Err(error) if strict => Err(error),
+        Err(_) => Ok(None),
+    })
 }
 
 /// A dictionary in a file: one filter per sample.
@@ -71,9 +87,8 @@ pub(crate) fn for_init(path: &Path, rank: usize) -> Result<Source> {
     })
 }
 
-/// That a sample is at least as large as the filters. One that cannot be read is left for those who read it to report.
-pub(crate) fn check_size(source: &Source, index: usize, filter: Shape) -> Result<()> {
-    let Ok(size) = source.size(index) else { return Ok(()) };
+/// That a sample of this size is at least as large as the filters.
+fn check_size(source: &Source, index: usize, size: [usize; 3], filter: Shape) -> Result<()> {
     let fits = size.iter().zip(filter.spatial()).all(|(s, f)| *s >= f);
     let one = |[depth, height, width]: [usize; 3]| Shape { channels: 1, depth, height, width };
     let (name, expected, found) = (source.name(index), one(filter.spatial()), one(size));

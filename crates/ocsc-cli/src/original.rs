@@ -7,6 +7,7 @@ use crate::code::extremes;
 use crate::model::Prepared;
 use anyhow::{Context, Result};
 use ocsc::metrics::psnr;
+use ocsc::team::{Team, gather};
 use ocsc::{Real, Sample};
 use std::collections::HashMap;
 use std::fmt;
@@ -45,15 +46,13 @@ impl<'a> Originals<'a> {
 /// arrays, which have none, the range of all of them.
 pub(crate) struct Fidelity<'a> {
     samples: &'a Prepared<'a>,
-    /// Of the PSNR with peak 1.
-    sum: f64,
-    count: usize,
-    range: (f64, f64),
+    /// The number of each sample, its PSNR with peak 1, and its smallest and largest value.
+    measures: Vec<[f64; 4]>,
 }
 
 impl<'a> Fidelity<'a> {
     pub(crate) fn new(samples: &'a Prepared<'a>) -> Self {
-        Fidelity { samples, sum: 0.0, count: 0, range: (f64::INFINITY, f64::NEG_INFINITY) }
+        Fidelity { samples, measures: Vec::new() }
     }
 
     /// Brings the reconstruction of sample `index` back and compares; not if there is no way back.
@@ -63,19 +62,30 @@ impl<'a> Fidelity<'a> {
         }
         let (original, undo) = self.samples.original(index)?;
         let (low, high) = extremes(&original);
-        self.range = (self.range.0.min(low), self.range.1.max(high));
-        self.sum += psnr(&original, &undo.apply(reconstruction.clone().cast()?)?, 1.0)?;
-        self.count += 1;
+        let psnr = psnr(&original, &undo.apply(reconstruction.clone().cast()?)?, 1.0)?;
+        self.measures.push([index as f64, psnr, low, high]);
         Ok(())
+    }
+
+    /// Adds what the others measured.
+    pub(crate) fn gather(&mut self, team: &dyn Team) {
+        let mine: Vec<u8> = self.measures.iter().flatten().flat_map(|v| v.to_le_bytes()).collect();
+        let all = gather(team, &mine).concat();
+        let numbers = all.as_chunks().0.iter().map(|v| f64::from_le_bytes(*v)).collect::<Vec<_>>();
+        self.measures = numbers.as_chunks().0.to_vec();
+        self.measures.sort_by(|a, b| a[0].total_cmp(&b[0]));
     }
 
     /// The mean in decibels and its peak.
     pub(crate) fn psnr(&self) -> Option<(f64, f64)> {
         let images = self.samples.source.is_images() == Some(true);
-        let peak = if images { FULL_SCALE } else { self.range.1 - self.range.0 };
+        let low = self.measures.iter().map(|m| m[2]).fold(f64::INFINITY, f64::min);
+        let high = self.measures.iter().map(|m| m[3]).fold(f64::NEG_INFINITY, f64::max);
+        let peak = if images { FULL_SCALE } else { high - low };
         // As in the library's evaluation: samples that are all one constant have no range.
         let scale = if peak > 0.0 { peak } else { 1.0 };
-        (self.count > 0).then(|| (self.sum / self.count as f64 + 20.0 * scale.log10(), peak))
+        let sum: f64 = self.measures.iter().map(|m| m[1]).sum();
+        (!self.measures.is_empty()).then(|| (sum / self.measures.len() as f64 + 20.0 * scale.log10(), peak))
     }
 }
 

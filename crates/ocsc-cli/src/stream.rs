@@ -6,6 +6,7 @@
 use crate::args::{Code, DataArgs, Learn};
 use crate::code::{Tally, make_folder};
 use crate::console::{self, Console};
+use crate::crew::Crew;
 use crate::data::raw::Frames;
 use crate::data::{Masks, Source};
 use crate::learn;
@@ -58,8 +59,10 @@ pub(crate) fn learn<T: Real>(args: &Learn, test: Option<&Source>, console: &Cons
             (learn::started(args, config.clone(), &first, &all, |_| None, console)?, Progress::default())
         }
     };
-    let test = test.map(|source| Prepared { source, preprocess: &config.preprocess });
-    test.as_ref().map_or(Ok(()), |test| learn::check_test(test, learner.dictionary(), args.data.strict))?;
+    if let Some(test) = test {
+        learn::check_test(&Crew::alone(), test, &config, learner.dictionary(), args.data.strict)?;
+    }
+    let test = test.map(|source| Prepared::new(source, &config.preprocess));
     let log = args.log.as_ref().map(|path| Log::open(path, args.resume.as_ref().map(|_| &progress))).transpose()?;
     let bar = console.progress("learning", args.data.limit.map(|limit| progress.samples + limit), progress.samples);
     let out = learn::out(args)?;

@@ -89,6 +89,8 @@ pub struct Survey {
     pub one_size: Option<Shape>,
     /// The numbers of the largest.
     pub largest: usize,
+    /// Processes on this machine that learn from them together, each with memory of its own.
+    pub processes: usize,
 }
 
 /// What a program takes by itself, with its queue of samples.
@@ -106,7 +108,13 @@ impl Survey {
         // Methods whose memory depends on the axes take one size only, so the largest sample is any of them.
         let width = self.largest / filter.channels.max(1);
         let sample = self.one_size.unwrap_or(Shape { channels: filter.channels, depth: 1, height: 1, width });
-        let need = memory::<T>(config, self.samples, sample, filter);
+        let processes = self.processes.max(1);
+        // Each has a part of a batch, and the sum of the others' statistics beside its own.
+        let part = Config { batch_size: config.batch_size.div_ceil(processes), ..config.clone() };
+        let mut need = memory::<T>(&part, self.samples, sample, filter);
+        if processes > 1 {
+            need.working = need.working.saturating_add(2 * need.statistics);
+        }
         let reading = self.largest.saturating_mul(READING).saturating_add(PROGRAM);
         (need.total().saturating_add(reading), need.statistics)
     }
@@ -129,6 +137,7 @@ impl Survey {
     pub fn ensure<T: Real>(&self, config: &Config, filter: Shape, limit: Option<usize>) -> Result<()> {
         let (there, whose) = match (limit, available()) {
             (Some(limit), _) => (limit, "the memory limit allows"),
+            (None, Some(free)) if self.processes > 1 => (free / self.processes, "the system has free for each process"),
             (None, Some(free)) => (free, "the system has free"),
             (None, None) => return Ok(()),
         };

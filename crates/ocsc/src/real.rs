@@ -1,7 +1,6 @@
 //! The one scalar type parameter of the library: `f32` or `f64`.
 
 use crate::parts::Parts;
-use crate::team::Team;
 use std::fmt::{Debug, Display, LowerExp};
 use std::iter::Sum;
 
@@ -49,12 +48,10 @@ pub trait Real:
     fn single(value: f32) -> Self;
     /// Appends the little-endian bytes, for files.
     fn write_le(self, bytes: &mut Vec<u8>);
-    /// Adds up over the members of a team.
-    fn sum_over(team: &dyn Team, values: &mut [Self]);
 }
 
 macro_rules! real {
-    ($t:ident, $tensor:ident, $largest:expr, $singles:expr, $sum:ident) => {
+    ($t:ident, $tensor:ident, $largest:expr, $singles:expr) => {
         impl Real for $t {
             const NAME: &'static str = stringify!($t);
             const TENSOR: safetensors::Dtype = safetensors::Dtype::$tensor;
@@ -93,12 +90,9 @@ macro_rules! real {
             fn write_le(self, bytes: &mut Vec<u8>) {
                 bytes.extend_from_slice(&self.to_le_bytes());
             }
-            fn sum_over(team: &dyn Team, values: &mut [Self]) {
-                team.$sum(values);
-            }
         }
     };
 }
 
-real!(f32, F32, 1e12, |values| Some(values), sum_f32);
-real!(f64, F64, 1e140, |_| None, sum_f64);
+real!(f32, F32, 1e12, |values| Some(values));
+real!(f64, F64, 1e140, |_| None);

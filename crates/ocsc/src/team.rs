@@ -7,6 +7,7 @@
 //! [`Team`] is all that this needs of a network; whoever has one implements it (crate `ocsc-mpi` does, on MPI). A process on
 //! its own is a team too, [`Alone`].
 
+pub(crate) mod exact;
 mod part;
 mod split;
 pub(crate) mod wire;
@@ -31,11 +32,8 @@ pub trait Team: Send + Sync {
     /// Rank 0's bytes for everybody.
     fn broadcast(&self, bytes: &mut [u8]);
 
-    /// The sums over members, the same bits for everybody, in an order of the team's choice.
-    fn sum_f32(&self, values: &mut [f32]);
-
-    /// [`Team::sum_f32`] in double precision.
-    fn sum_f64(&self, values: &mut [f64]);
+    /// The sums over members. Of whole numbers, which have the same sum in any order.
+    fn sum(&self, values: &mut [i64]);
 
     /// How many members share this one's machine and its memory, itself included.
     fn neighbours(&self) -> usize {
@@ -62,9 +60,7 @@ impl Team for Alone {
 
     fn broadcast(&self, _bytes: &mut [u8]) {}
 
-    fn sum_f32(&self, _values: &mut [f32]) {}
-
-    fn sum_f64(&self, _values: &mut [f64]) {}
+    fn sum(&self, _values: &mut [i64]) {}
 }
 
 /// Everybody's bytes, of any lengths, in the order of ranks.

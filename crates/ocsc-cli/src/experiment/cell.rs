@@ -129,13 +129,13 @@ impl Cell {
     /// Finds out the capacity for each of the limits, also of a cell that was kept: the account may be another one by now.
     pub(super) fn count_capacity(mut self, folder: &Path, limits: &[usize]) -> Result<Cell> {
         let args = self.parsed(&self.file(folder, ".safetensors"))?;
-        let (source, _) = open::for_learning(&args, &Console::new(true))?;
+        let (source, _) = open::for_learning(&args, None, &Console::new(true))?;
         let config =
             args.model.config(source.rank(), preprocessing(&args.model.preprocess, &source)?, source.is_arrays())?;
-        let prepared = Prepared { source: &source, preprocess: &config.preprocess };
+        let prepared = Prepared::new(&source, &config.preprocess);
         let channels = Samples::<f32>::get(&prepared, 0)?.shape().channels;
         let dictionary = initial::<f32>(&config, channels)?;
-        let survey = learn::survey(&source, &config, &dictionary, false)?;
+        let survey = learn::survey(&source, &config, &dictionary)?;
         let most = |limit: &usize| (*limit, survey.most_samples::<f32>(&config, dictionary.shape(), *limit));
         let capacity: Vec<_> = limits.iter().map(most).collect();
         if capacity != self.capacity {
@@ -159,10 +159,10 @@ impl Cell {
     /// Draws the first test samples, their reconstructions and differences.
     fn draw(&mut self, folder: &Path, pictures: usize) -> Result<()> {
         let model = self.file(folder, ".safetensors");
-        let (_, test) = open::for_learning(&*self.parsed(&model)?, &Console::new(true))?;
+        let (_, test) = open::for_learning(&*self.parsed(&model)?, None, &Console::new(true))?;
         let Some(test) = test else { return Ok(()) };
         let saved = checkpoint::load::<f32>(&model)?;
-        let prepared = Prepared { source: &test, preprocess: &saved.config.preprocess };
+        let prepared = Prepared::new(&test, &saved.config.preprocess);
         let sample = |i: usize| Ok((file_name(&test.name(i)), Samples::<f32>::get(&prepared, i)?));
         let samples: Vec<(String, Sample<f32>)> = (0..test.len().min(pictures)).map(sample).collect::<Result<_>>()?;
         let peak = self.records(folder)?.iter().rev().find_map(|record| record.psnr_peak).unwrap_or(1.0);

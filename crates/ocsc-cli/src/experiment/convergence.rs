@@ -36,12 +36,12 @@ const GROWTH: f64 = 1.5;
 
 pub(super) fn run(mut cell: Cell, folder: &Path, console: &Console) -> Result<Cell> {
     let args = cell.parsed(&cell.file(folder, ".safetensors"))?;
-    let (source, _) = open::for_learning(&args, console)?;
+    let (source, _) = open::for_learning(&args, None, console)?;
     let mut config =
         args.model.config(source.rank(), preprocessing(&args.model.preprocess, &source)?, source.is_arrays())?;
     config.passes = args.passes.unwrap_or(config.passes);
     let preprocess = config.preprocess.clone();
-    let samples = Prepared { source: &source, preprocess: &preprocess };
+    let samples = Prepared::new(&source, &preprocess);
     let order = visiting_order(source.len(), config.seed, 0);
     let mut learner = learn::started::<f32>(&args, config.clone(), &samples, &order, |i| source.reading(i), console)?;
     let log = Log::open(&cell.file(folder, ".jsonl"), None)?;

@@ -153,7 +153,7 @@ fn images(settings: &Settings, place: &Place<'_>) -> Result<usize> {
     let method = Method::default().to_string();
     let words = words(settings, place.data, &method, settings.first_seed, &[]);
     let cell = Cell { method, words, ..Cell::default() };
-    let (source, _) = open::for_learning(&*cell.parsed(&place.folder)?, &Console::new(true))?;
+    let (source, _) = open::for_learning(&*cell.parsed(&place.folder)?, None, &Console::new(true))?;
     Ok(source.len())
 }
 

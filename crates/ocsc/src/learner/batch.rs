@@ -64,7 +64,13 @@ impl<T: Real> Learner<T> for Batch<T> {
             coded.push(new);
         }
         self.step += 1;
-        Ok(Step { step: self.step, codes: CodeSums::of(&coded), coded, dictionary_change: 0.0, update: Updated::default() })
+        Ok(Step {
+            step: self.step,
+            codes: CodeSums::of(&coded),
+            coded,
+            dictionary_change: 0.0,
+            update: Updated::default(),
+        })
     }
 
     fn end_of_pass(&mut self) -> Result<Option<(f64, Updated)>> {

@@ -9,14 +9,13 @@
 //! ```
 //!
 //! **What travels.** phi follows from the codes, whose non-zeros are few; psi has a number for every number of a filter. So
-//! either *the codes* travel, with psi summed by the network, and every member makes phi from all of them; or, when these
-//! would be more bytes than twice the statistics (what a sum over the network moves), *the statistics* of the members' own
-//! samples are summed.
+//! either *the codes* travel, and every member makes phi from all of them in the order of the batch; or, when these would be
+//! more bytes than a sum over the network moves, twice phi, *the sum* of what the members make of their own. psi is always
+//! summed. All sums are exact (`team/exact.rs`), so nothing depends on the number of members, not even the last bit.
 //!
-//! **Reproducible.** Sums of floating-point numbers depend on their order. With [`Together::reproducible`] every sample's
-//! code and psi travel, and are added one by one in the order of the batch: then the dictionary is that of
-//! [`Online`](super::Online), bit for bit, whatever the number of members. It costs the bytes of psi for every sample, and
-//! every member the work of absorbing all samples.
+//! **Reproducible.** [`Online`](super::Online) adds sample by sample. With [`Together::reproducible`] every sample's code and
+//! psi travel, and are added one by one in the order of the batch: then the bits are those of one process. It costs the bytes
+//! of psi for every sample, and every member the work of absorbing all samples.
 //!
 //! At the end of a step rank 0's dictionary goes to everybody: processors of different kinds round differently in an
 //! update, and would drift apart.
@@ -25,6 +24,7 @@ use super::{CodeSums, Learner, Step, check_values, finite_or_old, settled};
 use crate::checkpoint::State;
 use crate::coder::{Coded, Coder};
 use crate::statistics::{Addend, Lags};
+use crate::team::exact::Exact;
 use crate::team::wire::{Reader, put, put_count};
 use crate::team::{Team, failed};
 use crate::update::{BlockDescent, Patch, Share, Update, Updated};
@@ -40,8 +40,8 @@ pub struct Together<T: Real> {
     step: usize,
     team: Arc<dyn Team>,
     reproducible: bool,
-    /// For the statistics of the members' own samples; made when they are first needed.
-    sum: Option<Lags<T>>,
+    /// For phi of this member's own samples; made when it is first needed.
+    phi: Vec<i64>,
 }
 
 /// How phi and psi travel.
@@ -75,6 +75,19 @@ struct Message {
     facts: Vec<u8>,
     codes: Vec<u8>,
     psis: Vec<u8>,
+    /// The largest magnitudes of psi and of coefficients.
+    largest: [f64; 2],
+}
+
+/// What goes ahead of it: whether its sender can go on, the lengths of the pieces, and the largest magnitudes.
+type Header = ([u64; 4], [f64; 2]);
+
+/// What all members know after an exchange.
+struct Exchanged<T: Real> {
+    way: Way,
+    /// All samples, in the order of the batch.
+    told: Vec<Told<T>>,
+    largest: [f64; 2],
 }
 
 impl Message {
@@ -89,6 +102,10 @@ impl Message {
             coded.code.write(&mut message.codes);
             put_count(&mut message.psis, addend.psi().len());
             put(&mut message.psis, addend.psi());
+            let largest = |values: &mut dyn Iterator<Item = f64>| values.map(f64::abs).fold(0.0, f64::max);
+            let psi = largest(&mut addend.psi().iter().map(|v| v.f64()));
+            let z = largest(&mut coded.code.atoms().iter().map(|a| a.value.f64()));
+            message.largest = [message.largest[0].max(psi), message.largest[1].max(z)];
         }
         message
     }
@@ -133,10 +150,10 @@ impl<T: Real> Together<T> {
         }
         let coder = T::learning_coder(&config, &dictionary)?;
         let update = BlockDescent::new(config.block_descent.clone(), config.boundary, config.seed);
-        Ok(Together { config, dictionary, coder, update, step: 0, team, reproducible: false, sum: None })
+        Ok(Together { config, dictionary, coder, update, step: 0, team, reproducible: false, phi: Vec::new() })
     }
 
-    /// Whether the dictionary is to be the same bit for bit whatever the number of members.
+    /// Whether the dictionary is to be that of one process, bit for bit.
     pub fn reproducible(self, reproducible: bool) -> Self {
         Together { reproducible, ..self }
     }
@@ -151,15 +168,15 @@ impl<T: Real> Together<T> {
             (Ok(coded), Ok(shares)) => Ok(Message::of(places, coded, shares)),
             (Err(error), _) | (_, Err(error)) => Err(error),
         };
-        let (way, told) = self.exchange(message)?;
+        let exchanged = self.exchange(message)?;
         let shares = shares?;
         let mut codes = CodeSums::default();
-        told.iter().for_each(|told| codes.add(told.objective, told.gap, told.nonzeros));
+        exchanged.told.iter().for_each(|told| codes.add(told.objective, told.gap, told.nonzeros));
         if codes.count == 0 {
             let nothing = Updated::default();
             return Ok(Step { step: self.step, coded: Vec::new(), codes, dictionary_change: 0.0, update: nothing });
         }
-        self.absorb(way, told, &shares)?;
+        self.absorb(exchanged, &shares)?;
         drop(shares);
         let old = self.dictionary.clone();
         let update = self.update.update(&mut self.dictionary);
@@ -183,30 +200,32 @@ impl<T: Real> Together<T> {
         samples.iter().zip(coded).map(|(x, coded)| self.update.share(x, &coded.code, &self.dictionary)).collect()
     }
 
-    /// Tells the others, and is told of all samples, in the order of the batch; fails if anybody did.
-    fn exchange(&self, mine: Result<Message, &Error>) -> Result<(Way, Vec<Told<T>>)> {
+    /// Tells the others, and is told of all samples; fails if anybody did.
+    fn exchange(&self, mine: Result<Message, &Error>) -> Result<Exchanged<T>> {
         let (ok, mine) = match mine {
             Ok(message) => (1, message),
             Err(error) => (0, Message { facts: error.to_string().into_bytes(), ..Message::default() }),
         };
         let team = &*self.team;
-        let header = [ok, mine.facts.len() as u64, mine.codes.len() as u64, mine.psis.len() as u64];
-        let headers = team.gather(bytemuck::bytes_of(&header), &vec![size_of_val(&header); team.size()]);
-        let headers: Vec<[u64; 4]> = Reader::new(&headers).many(team.size())?;
-        let is_well = headers.iter().all(|[ok, ..]| *ok == 1);
-        let codes: u64 = headers.iter().map(|[_, _, codes, _]| codes).sum();
+        let mut header = Vec::new();
+        put(&mut header, &[ok, mine.facts.len() as u64, mine.codes.len() as u64, mine.psis.len() as u64]);
+        put(&mut header, &mine.largest);
+        let headers = team.gather(&header, &vec![header.len(); team.size()]);
+        let mut from = Reader::new(&headers);
+        let headers = (0..team.size()).map(|_| Ok((from.one()?, from.one()?)));
+        let headers: Vec<Header> = headers.collect::<Result<_>>()?;
+        let is_well = headers.iter().all(|([ok, ..], _)| *ok == 1);
+        let codes: u64 = headers.iter().map(|([_, _, codes, _], _)| codes).sum();
         let way = if is_well { self.way(codes as usize) } else { Way::Sums };
-        let lengths: Vec<usize> = headers
-            .iter()
-            .map(|[_, facts, codes, psis]| match way {
-                Way::Sums => *facts as usize,
-                Way::Codes => (facts + codes) as usize,
-                Way::Each => (facts + codes + psis) as usize,
-            })
-            .collect();
+        let length = |([_, facts, codes, psis], _): &Header| match way {
+            Way::Sums => *facts as usize,
+            Way::Codes => (facts + codes) as usize,
+            Way::Each => (facts + codes + psis) as usize,
+        };
+        let lengths: Vec<usize> = headers.iter().map(length).collect();
         let all = team.gather(&mine.pieces(way), &lengths);
-        let (mut start, mut told) = (0, Vec::new());
-        for (rank, (header, length)) in headers.iter().zip(lengths).enumerate() {
+        let (mut start, mut told, mut largest) = (0, Vec::new(), [0.0; 2]);
+        for (rank, ((header, magnitudes), length)) in headers.iter().zip(lengths).enumerate() {
             let message = all.get(start..start + length).unwrap_or_default();
             start += length;
             if header[0] == 0 {
@@ -215,27 +234,30 @@ impl<T: Real> Together<T> {
             if is_well {
                 told.extend(Message::read(way, message)?);
             }
+            largest = std::array::from_fn(|i| magnitudes[i].max(largest[i]));
         }
         if team.size() > 1 {
             told.sort_by_key(|told| told.place);
         }
-        Ok((way, told))
+        Ok(Exchanged { way, told, largest })
     }
 
     /// How phi and psi travel if the codes of all samples are so many bytes.
     fn way(&self, codes: usize) -> Way {
-        let sums = 2 * Lags::<T>::bytes(self.config.n_filters, self.dictionary.shape());
+        let phi = Lags::<T>::phi_len(self.config.n_filters, self.dictionary.shape());
         match self.reproducible {
             true => Way::Each,
-            false if codes <= sums => Way::Codes,
+            false if codes <= 2 * size_of::<i64>() * phi => Way::Codes,
             false => Way::Sums,
         }
     }
 
     /// Puts everybody's samples into the statistics.
-    fn absorb(&mut self, way: Way, told: Vec<Told<T>>, mine: &[Share<'_, T>]) -> Result<()> {
+    fn absorb(&mut self, exchanged: Exchanged<T>, mine: &[Share<'_, T>]) -> Result<()> {
+        let Exchanged { way, told, largest: [largest_psi, largest_z] } = exchanged;
         let (boundary, filter, team) = (self.config.boundary, self.dictionary.shape(), &*self.team);
-        let constant = told.iter().map(|told| told.constant).sum();
+        let (samples, constant) = (told.len(), told.iter().map(|told| told.constant).sum());
+        let nonzeros: usize = told.iter().map(|told| told.nonzeros).sum();
         for Told { patches, code, psi, constant, .. } in told {
             self.update.take(patches, |lags| match (way, code) {
                 (Way::Each, Some(code)) => lags.add(&Addend::new(code, psi, constant), boundary),
@@ -246,18 +268,30 @@ impl<T: Real> Together<T> {
         if way == Way::Each {
             return Ok(());
         }
-        let mut psi = vec![T::zero(); self.config.n_filters * filter.len()];
-        mine.iter().for_each(|share| share.addend.add_psi(filter.len(), &mut psi));
-        T::sum_over(team, &mut psi);
-        if way == Way::Sums {
-            let sum = self.sum.get_or_insert_with(|| Lags::new(self.config.n_filters, filter));
-            sum.clear();
-            mine.iter().try_for_each(|share| sum.add_pairs(share.addend.code(), boundary))?;
-            T::sum_over(team, sum.arrays_mut()[0]);
-            self.update.take(Vec::new(), |lags| lags.merge(sum))?;
+        let exact = Exact::new(largest_psi, samples);
+        let mut psi = vec![0; self.config.n_filters * filter.len()];
+        for (start, part) in mine.iter().flat_map(|share| share.addend.psi_parts(filter.len())) {
+            psi[start..].iter_mut().zip(part).for_each(|(sum, v)| *sum += exact.units(v.f64()));
         }
+        team.sum(&mut psi);
         self.update.take(Vec::new(), |lags| {
-            lags.add_linear(&psi, constant);
+            lags.add_linear(psi.iter().map(|units| exact.value(*units)), constant);
+            Ok(())
+        })?;
+        if way == Way::Codes {
+            return Ok(());
+        }
+        // An atom has one partner of a filter at a lag.
+        let exact = Exact::new(largest_z * largest_z, nonzeros);
+        let phi = &mut self.phi;
+        self.update.take(Vec::new(), |lags| {
+            phi.clear();
+            phi.resize(Lags::<T>::phi_len(lags.n_filters(), filter), 0);
+            for share in mine {
+                lags.sum_pairs(share.addend.code(), boundary, phi, |product| exact.units(product))?;
+            }
+            team.sum(phi);
+            lags.add_phi(phi, |units| exact.value(units));
             Ok(())
         })
     }

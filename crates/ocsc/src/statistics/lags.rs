@@ -36,6 +36,7 @@ use crate::config::Boundary;
 use crate::{Atom, Code, Dictionary, Error, Real, Result, Sample, Shape};
 use rayon::prelude::*;
 use std::borrow::Cow;
+use std::ops::AddAssign;
 
 /// So many products of neighbouring atoms are collected before they are added, give or take the neighbours of one atom.
 const PRODUCTS: usize = 1 << 14;
@@ -86,12 +87,10 @@ impl<T: Real> Addend<'_, T> {
         self.constant
     }
 
-    /// Adds psi to an array of all filters'.
-    pub(crate) fn add_psi(&self, filter_len: usize, psi: &mut [T]) {
-        for (atoms, more) in by_filter(&self.code).zip(self.psi.chunks_exact(filter_len)) {
-            let psi = &mut psi[atoms[0].filter as usize * filter_len..][..filter_len];
-            psi.iter_mut().zip(more).for_each(|(p, m)| *p += *m);
-        }
+    /// psi, and where each filter's begins in an array of all filters'.
+    pub(crate) fn psi_parts(&self, filter_len: usize) -> impl Iterator<Item = (usize, &[T])> {
+        let starts = by_filter(&self.code).map(move |atoms| atoms[0].filter as usize * filter_len);
+        starts.zip(self.psi.chunks_exact(filter_len))
     }
 }
 
@@ -122,15 +121,20 @@ impl<T: Real> Lags<T> {
     /// Statistics of nothing, for so many filters of one shape.
     pub fn new(n_filters: usize, filter: Shape) -> Self {
         let window = Window::new(filter);
-        let phi = vec![T::zero(); blocks_before(n_filters, n_filters).saturating_mul(window.block_len())];
+        let phi = vec![T::zero(); Self::phi_len(n_filters, filter)];
         let psi = vec![T::zero(); n_filters * filter.len()];
         Lags { n_filters, filter, window, weight: 1.0, phi, psi, constant: 0.0 }
     }
 
     /// Bytes that the statistics take.
     pub fn bytes(n_filters: usize, filter: Shape) -> usize {
-        let phi = blocks_before(n_filters, n_filters).saturating_mul(Window::new(filter).block_len());
+        let phi = Self::phi_len(n_filters, filter);
         phi.saturating_add(n_filters.saturating_mul(filter.len())).saturating_mul(size_of::<T>())
+    }
+
+    /// The numbers of phi.
+    pub(crate) fn phi_len(n_filters: usize, filter: Shape) -> usize {
+        blocks_before(n_filters, n_filters).saturating_mul(Window::new(filter).block_len())
     }
 
     /// K.
@@ -282,22 +286,43 @@ impl<T: Real> Lags<T> {
     }
 
     /// Adds psi of all filters, and the constant.
-    pub(crate) fn add_linear(&mut self, psi: &[T], constant: f64) {
+    pub(crate) fn add_linear(&mut self, psi: impl Iterator<Item = f64>, constant: f64) {
         let scale = 1.0 / self.weight;
         self.constant += scale * constant;
-        self.psi.iter_mut().zip(psi).for_each(|(p, m)| *p += T::of(scale * m.f64()));
+        self.psi.iter_mut().zip(psi).for_each(|(p, m)| *p += T::of(scale * m));
+    }
+
+    /// Adds phi.
+    pub(crate) fn add_phi(&mut self, phi: &[i64], value: impl Fn(i64) -> f64 + Sync) {
+        let scale = 1.0 / self.weight;
+        let add = |(p, m): (&mut T, &i64)| *p += T::of(scale * value(*m));
+        self.phi.par_iter_mut().zip(phi).with_min_len(1 << 16).for_each(add);
     }
 
     /// Adds the pairs of a code's atoms to phi.
     pub(crate) fn add_pairs(&mut self, code: &Code<T>, boundary: Boundary) -> Result<()> {
+        let scale = 1.0 / self.weight;
+        let mut phi = std::mem::take(&mut self.phi);
+        let added = self.sum_pairs(code, boundary, &mut phi, |product| T::of(scale * product));
+        self.phi = phi;
+        added
+    }
+
+    /// Adds them to an array like phi, of any kind of number.
+    pub(crate) fn sum_pairs<N: AddAssign + Copy + Send>(
+        &self,
+        code: &Code<T>,
+        boundary: Boundary,
+        phi: &mut [N],
+        number: impl Fn(f64) -> N + Sync,
+    ) -> Result<()> {
         if code.n_filters() != self.n_filters {
             let expected = format!("codes of {} filters", self.n_filters);
             return Err(Error::invalid("lag statistics", expected, code.n_filters()));
         }
-        let scale = 1.0 / self.weight;
         let lines = Lines::new(code, boundary == Boundary::Circular, &self.window);
         let (window, n) = (&self.window, self.n_filters);
-        let (mut rows, mut first) = (&mut self.phi[..], 0);
+        let (mut rows, mut first) = (phi, 0);
         let mut tasks = Vec::with_capacity(n);
         for atoms in by_filter(code) {
             let k = atoms[0].filter as usize;
@@ -310,9 +335,9 @@ impl<T: Real> Lags<T> {
         // Every filter's sums belong to one task, so threads change nothing.
         tasks.into_par_iter().for_each_init(Vec::new, |products, (k, row, atoms)| {
             // Additions apart from the search: most of them wait for memory, and so many wait at once.
-            let mut add = |products: &mut Vec<(usize, T)>| products.drain(..).for_each(|(at, p)| row[at] += p);
+            let mut add = |products: &mut Vec<(usize, N)>| products.drain(..).for_each(|(at, p)| row[at] += p);
             for a in atoms {
-                lines.neighbours(a, scale, k, window, products);
+                lines.neighbours(a, k, window, &number, products);
                 if products.len() >= PRODUCTS {
                     add(products);
                 }
@@ -320,13 +345,6 @@ impl<T: Real> Lags<T> {
             add(products);
         });
         Ok(())
-    }
-
-    /// Forgets everything absorbed so far.
-    pub fn clear(&mut self) {
-        self.phi.fill(T::zero());
-        self.psi.fill(T::zero());
-        (self.weight, self.constant) = (1.0, 0.0);
     }
 
     /// Multiplies everything absorbed so far.
@@ -420,13 +438,20 @@ impl Lines {
         if self.circular { Some(at.rem_euclid(n) as usize) } else { (0..n).contains(&at).then_some(at as usize) }
     }
 
-    /// Finds scale times atom `a` of filter k times its neighbours l >= k, and where they belong in row k.
-    fn neighbours<T: Real>(&self, a: &Atom<T>, scale: f64, k: usize, window: &Window, products: &mut Vec<(usize, T)>) {
+    /// Finds the products of atom `a` of filter k and its neighbours l >= k, and where they belong in row k.
+    fn neighbours<T: Real, N>(
+        &self,
+        a: &Atom<T>,
+        k: usize,
+        window: &Window,
+        number: &impl Fn(f64) -> N,
+        products: &mut Vec<(usize, N)>,
+    ) {
         let [_, height, width] = self.positions;
         let p = a.position as usize;
         let [z, y, x] = [p / (height * width), p / width % height, p % width].map(|v| v as isize);
         let [rz, ry, rx] = window.reach();
-        let (value, width) = (scale * a.value.f64(), width as isize);
+        let (value, width) = (a.value.f64(), width as isize);
         let first_block = k / LANES * window.block_len();
         // Copies of a line, shifted by multiples of its length, that reach into the window.
         let copies = if self.circular { -((width - 1 + rx - x) / width)..=(x + rx) / width } else { 0..=0 };
@@ -446,7 +471,7 @@ impl Lines {
                     for b in near[first..].iter().take_while(|b| b.x + shift <= rx) {
                         if b.filter >= k {
                             let lag = start.wrapping_add_signed(b.x + shift);
-                            products.push((b.start - first_block + lag * LANES, T::of(value * b.value)));
+                            products.push((b.start - first_block + lag * LANES, number(value * b.value)));
                         }
                     }
                 }

@@ -234,7 +234,7 @@ fn memory_is_that_of_the_papers_table() {
 
 #[test]
 fn batch_methods_take_as_many_samples_as_fit() {
-    let survey = Survey { samples: 1, one_size: Some(Shape::image(32, 32)), largest: 1024 };
+    let survey = Survey { samples: 1, one_size: Some(Shape::image(32, 32)), largest: 1024, processes: 1 };
     let filter = Shape::image(5, 5);
     let of = |method| Config { method, n_filters: 10, ..Config::default() };
     let limit = 100_000_000;

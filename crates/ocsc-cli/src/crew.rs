@@ -1,0 +1,144 @@
+//! Who runs a command: one process, or several that share the work, as those of `ocsc-mpi` do.
+//!
+//! Every member opens the same data and reads of it what falls to it. Rank 0 alone reads and writes models, writes the log
+//! and the checkpoints, and talks.
+
+use crate::data::Source;
+use anyhow::{Result, ensure};
+use ocsc::checkpoint::{Saved, from_bytes, to_bytes};
+use ocsc::learner::{Together, learner};
+use ocsc::team::{Alone, Team, broadcast, gather, gather_results};
+use ocsc::{Config, Dictionary, Error, Learner, Real};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Depth, height and width of samples, in little memory.
+pub(crate) type Sizes = Vec<[u32; 3]>;
+
+/// Those who run a command.
+pub struct Crew {
+    team: Arc<dyn Team>,
+    /// Whether it is a team that learns, even if it has one member.
+    is_team: bool,
+    reproducible: bool,
+}
+
+impl Crew {
+    /// This process and no other.
+    pub fn alone() -> Self {
+        Crew { team: Arc::new(Alone), is_team: false, reproducible: false }
+    }
+
+    /// This process and others, who learn the same whatever their number, and if they are to be `reproducible`, what one
+    /// process learns alone.
+    pub fn of(team: Arc<dyn Team>, reproducible: bool) -> Self {
+        Crew { team, is_team: true, reproducible }
+    }
+
+    /// The processes.
+    pub(crate) fn team(&self) -> &dyn Team {
+        &*self.team
+    }
+
+    /// Whether there are others.
+    pub(crate) fn is_many(&self) -> bool {
+        self.team.size() > 1
+    }
+
+    /// Whether this is the one that reads and writes models.
+    pub(crate) fn is_first(&self) -> bool {
+        self.team.rank() == 0
+    }
+
+    /// Reads a model file.
+    pub(crate) fn load<T: Real>(&self, path: &Path) -> ocsc::Result<Saved<T>> {
+        let bytes = match self.is_first() {
+            true => std::fs::read(path).map_err(|e| Error::io(path, e)),
+            false => Ok(Vec::new()),
+        };
+        from_bytes(&broadcast(&*self.team, bytes)?, path)
+    }
+
+    /// A learner, or this member's part of one.
+    pub(crate) fn member<T: Real>(
+        &self,
+        config: Config,
+        dictionary: Dictionary<T>,
+    ) -> ocsc::Result<Box<dyn Learner<T>>> {
+        if !self.is_team {
+            return learner(config, dictionary);
+        }
+        let together = Together::with_dictionary(config, dictionary, self.team.clone())?;
+        Ok(Box::new(together.reproducible(self.reproducible)))
+    }
+
+    /// The learner that rank 0 starts, for everybody.
+    pub(crate) fn started<T: Real>(
+        &self,
+        start: impl FnOnce() -> Result<Box<dyn Learner<T>>>,
+    ) -> Result<Box<dyn Learner<T>>> {
+        if !self.is_team {
+            return start();
+        }
+        let bytes = match self.is_first() {
+            true => start().map_err(|e| Error::Source(format!("{e:#}"))).and_then(|l| to_bytes(l.as_ref(), None)),
+            false => Ok(Vec::new()),
+        };
+        let saved = from_bytes::<T>(&broadcast(&*self.team, bytes)?, Path::new("start"))?;
+        Ok(self.member(saved.config, saved.dictionary)?)
+    }
+
+    /// That all see the same samples: else a sample's number would mean something else to each.
+    pub(crate) fn check_same(&self, source: &Source) -> Result<()> {
+        if !self.is_many() {
+            return Ok(());
+        }
+        let mut hash = DefaultHasher::new();
+        (0..source.len()).for_each(|i| source.file_stem(i).hash(&mut hash));
+        let mine = [source.len() as u64, hash.finish()].map(u64::to_le_bytes).concat();
+        let all = gather(&*self.team, &mine);
+        let count = |bytes: &[u8]| bytes.first_chunk().map_or(0, |n| u64::from_le_bytes(*n));
+        if let Some(rank) = all.iter().position(|bytes| *bytes != all[0]) {
+            let (first, other) = (count(&all[0]), count(&all[rank]));
+            let what = if first == other { "other names" } else { "another number of samples" };
+            return Err(Error::Team(format!(
+                "rank {rank} of {}: expected the {first} samples that rank 0 sees, found {other} ({what}); all ranks must \
+                 see the same data under the same paths",
+                all.len()
+            ))
+            .into());
+        }
+        Ok(())
+    }
+
+    /// The sizes of all samples, each looked up by one member; zeros for those that cannot be read. With `check` a member may
+    /// refuse what it sees.
+    pub(crate) fn sizes(
+        &self,
+        source: &Source,
+        check: impl Fn(usize, Result<[usize; 3]>) -> Result<Option<[usize; 3]>>,
+    ) -> Result<Sizes> {
+        let (rank, members) = (self.team.rank(), self.team.size());
+        let mine = (rank..source.len()).step_by(members).map(|i| {
+            let size = check(i, source.size(i))?.unwrap_or_default();
+            Ok(size.map(|n| u32::try_from(n).unwrap_or(u32::MAX).to_le_bytes()).concat())
+        });
+        let mine: Result<Vec<Vec<u8>>> = mine.collect();
+        if let (Err(_), false) = (&mine, self.is_many()) {
+            mine?;
+            return Ok(Vec::new());
+        }
+        let mine = mine.map(|parts| parts.concat()).map_err(|e| Error::Source(format!("{e:#}")));
+        let all = gather_results(&*self.team, mine)?;
+        let mut sizes = vec![[0; 3]; source.len()];
+        for (rank, bytes) in all.iter().enumerate() {
+            for (k, size) in bytes.as_chunks::<4>().0.as_chunks::<3>().0.iter().enumerate() {
+                let i = rank + k * members;
+                ensure!(i < sizes.len(), "rank {rank} counted more samples than there are");
+                sizes[i] = size.map(u32::from_le_bytes);
+            }
+        }
+        Ok(sizes)
+    }
+}

@@ -1,0 +1,143 @@
+//! The program `ocsc-mpi`: `ocsc learn`, `evaluate` and `code` by many processes, over MPI.
+//!
+//! Commands and options are those of `ocsc`; the library's [`ocsc::team`] says how work is divided, and [`team`] is its
+//! network. Rank 0 does what is done once: it talks, reads and writes models, and writes the log.
+//!
+//! **When a process fails**, the job ends. An error that all processes know of (a damaged file with `--strict`, Ctrl-C) ends
+//! it in order: rank 0 saves a checkpoint and says which rank had which reason. Any other one is told by the process that has
+//! it, which then calls `MPI_Abort`; and when a process is killed, `mpirun` says so and ends the others. Checkpoints are
+//! replaced as a whole, so the last one can always be resumed, by any number of processes.
+
+mod team;
+
+use anyhow::{Context, Error, Result};
+use clap::{Args, Parser, Subcommand};
+use mpi::Threading;
+use ocsc::team::Team;
+use ocsc_cli::{Code, Common, Console, Crew, Evaluate, Interrupted, Learn, commands};
+use std::process::ExitCode;
+use std::sync::Arc;
+use team::{MpiTeam, PATIENCE};
+
+/// Online convolutional sparse coding on many machines: the commands and options of `ocsc`, each run by all processes that
+/// mpirun starts.
+#[derive(Parser)]
+#[command(
+    name = "ocsc-mpi",
+    version,
+    after_help = "Examples:\n  mpirun -n 64 ocsc-mpi learn /data/photos --batch 64 --out model.safetensors\n  mpirun -n 64 ocsc-mpi evaluate model.safetensors /data/test\n\nAll processes must see the same data under the same paths. Threads are per process: with one process for each core, as\nabove, each computes with one."
+)]
+struct Program {
+    #[command(subcommand)]
+    command: Command,
+    #[command(flatten)]
+    common: Common,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Learn a dictionary: every batch is divided among the processes, by pixels
+    #[command(
+        after_help = "Examples:\n  mpirun -n 64 ocsc-mpi learn /data/photos --batch 64 --out model.safetensors\n  mpirun -n 16 ocsc-mpi learn /data/photos --batch 64 --resume model.safetensors\n\nThe dictionary depends on --batch and not on the number of processes, which should not be larger: the others would have\nnothing to do. docs/scale.md says how large a batch pays."
+    )]
+    Learn(Box<LearnTogether>),
+    /// Objective, duality gap, PSNR and non-zeros on a set of samples, divided among the processes
+    #[command(after_help = "Example:\n  mpirun -n 64 ocsc-mpi evaluate model.safetensors /data/test --json")]
+    Evaluate(Evaluate),
+    /// Code new data, divided among the processes: one .npz per sample, each written by the process that coded it
+    #[command(after_help = "Example:\n  mpirun -n 64 ocsc-mpi code model.safetensors /data/photos --out /data/codes")]
+    Code(Code),
+}
+
+#[derive(Args)]
+struct LearnTogether {
+    #[command(flatten)]
+    learn: Learn,
+    /// The same dictionary bit for bit whatever the number of processes, that of `ocsc learn`; otherwise to rounding. Costs
+    /// traffic: see docs/scale.md
+    #[arg(long)]
+    reproducible: bool,
+}
+
+fn main() -> ExitCode {
+    ocsc_cli::return_large_blocks();
+    // Before MPI: help and usage errors need no team, and `ocsc-mpi --help` no mpirun.
+    let program = match Program::try_parse() {
+        Ok(program) => program,
+        // Every process has the same; one tells.
+        Err(error)
+            if ["OMPI_COMM_WORLD_RANK", "PMI_RANK"]
+                .iter()
+                .any(|name| std::env::var_os(name).is_some_and(|rank| rank != "0")) =>
+        {
+            return ExitCode::from(error.exit_code() as u8);
+        }
+        Err(error) => error.exit(),
+    };
+    let Some((universe, threading)) = mpi::initialize_with_threading(Threading::Serialized) else {
+        Console::new(false).error(&Error::msg("MPI could not be initialised; expected to be started by mpirun"));
+        return ExitCode::FAILURE;
+    };
+    let team = Arc::new(MpiTeam::new(&universe));
+    let console = match team.rank() {
+        0 => Console::new(program.common.quiet),
+        rank => Console::of_rank(rank, program.common.quiet),
+    };
+    let done = match threading >= Threading::Serialized {
+        true => run(&program, &team, &console),
+        false => Err(Error::msg(format!("expected an MPI library for programs with threads, found {threading:?}"))),
+    };
+    let code = match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) if is_known_to_all(&error) => {
+            if team.rank() == 0 {
+                console.error(&error);
+                ExitCode::FAILURE
+            } else {
+                ExitCode::SUCCESS
+            }
+        }
+        Err(error) => {
+            let (rank, size) = (team.rank(), team.size());
+            if rank > 0 {
+                // Where all fail alike, rank 0 says it once, and ends the others.
+                std::thread::sleep(PATIENCE);
+            }
+            console.error(&if size > 1 { error.context(format!("rank {rank} of {size}")) } else { error });
+            team.abort()
+        }
+    };
+    drop(team);
+    // MPI waits for everybody here.
+    drop(universe);
+    code
+}
+
+/// Whether all processes end by themselves.
+fn is_known_to_all(error: &Error) -> bool {
+    let is_team = |cause: &ocsc::Error| matches!(cause, ocsc::Error::Team(_));
+    error.chain().any(|cause| cause.is::<Interrupted>() || cause.downcast_ref::<ocsc::Error>().is_some_and(is_team))
+}
+
+fn run(program: &Program, team: &Arc<MpiTeam>, console: &Console) -> Result<()> {
+    let crew = |reproducible| Crew::of(team.clone(), reproducible);
+    let threads = program.common.threads.unwrap_or_else(|| {
+        let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
+        (cores / team.neighbours()).max(1)
+    });
+    Common { threads: Some(threads), ..program.common }.set_threads().context("--threads")?;
+    match &program.command {
+        Command::Learn(args) => commands::learn(&args.learn, &crew(args.reproducible), console)?,
+        Command::Evaluate(args) => commands::evaluate(args, &crew(false), console)?,
+        Command::Code(args) => commands::code(args, &crew(false), console)?,
+    }
+    let traffic = team.traffic();
+    console.say(format!(
+        "{} processes: {} received by rank 0 in {} collective operations, {:.2} s in them",
+        team.size(),
+        ocsc::memory::size(traffic.bytes),
+        traffic.calls,
+        traffic.seconds
+    ));
+    Ok(())
+}
