@@ -119,7 +119,7 @@ fn the_dictionary_does_not_depend_on_the_number_of_ranks() {
     assert!(bytes(here, "one.st") == bytes(here, "same4.st"), "reproducible is what one process learns");
 }
 
-/// Statistics smaller than the codes, so that sums travel; and fewer samples than ranks.
+/// Pairs of atoms by the thousands, so that sums travel; and fewer samples than ranks.
 #[test]
 fn sums_travel_as_well_and_ranks_may_have_nothing_to_do() {
     let folder = mixed(2);
@@ -135,8 +135,9 @@ fn sums_travel_as_well_and_ranks_may_have_nothing_to_do() {
     assert_eq!(log.lines().count(), 4 + 4 + 1, "steps, passes and the end, once each");
     let nonzeros: f64 =
         serde_json::from_str::<serde_json::Value>(log.lines().next().unwrap()).unwrap()["nonzeros"].as_f64().unwrap();
-    // Twice 8 bytes for each of 2 filters with blocks of 8 times 5x5 lags.
-    assert!(2.0 * 12.0 * nonzeros > (2 * 8 * 2 * 8 * 25) as f64, "codes are to be more than sums: {nonzeros}");
+    // Two samples of up to 29x23 pixels; phi has 8 times 5x5 lags for each of 2 filters.
+    let pairs = 2.0 * nonzeros * nonzeros / 2.0 * 25.0 / (29.0 * 23.0);
+    assert!(pairs > (2 * 8 * 25) as f64 / 2.0, "there are to be more pairs than half of phi: {pairs}");
 }
 
 #[test]

@@ -8,10 +8,11 @@
 //! absorb, update                 ->  the same D for everybody
 //! ```
 //!
-//! **What travels.** phi follows from the codes, whose non-zeros are few; psi has a number for every number of a filter. So
-//! either *the codes* travel, and every member makes phi from all of them in the order of the batch; or, when these would be
-//! more bytes than a sum over the network moves, twice phi, *the sum* of what the members make of their own. psi is always
-//! summed. All sums are exact (`team/exact.rs`), so nothing depends on the number of members, not even the last bit.
+//! **What travels.** Pairs of atoms change phi, psi has a number for every number of a filter. While the pairs of a batch are
+//! fewer than half the numbers of phi, *the codes* travel, which are far smaller yet, and every member makes phi from all of
+//! them in the order of the batch. Otherwise the members make phi of their own samples, and *the sum* travels: the work is
+//! divided, for twice phi through the network. psi is always summed. All sums are exact (`team/exact.rs`), and the choice
+//! depends on the batch alone, so nothing depends on the number of members, not even the last bit.
 //!
 //! **Reproducible.** [`Online`](super::Online) adds sample by sample. With [`Together::reproducible`] every sample's code and
 //! psi travel, and are added one by one in the order of the batch: then the bits are those of one process. It costs the bytes
@@ -28,7 +29,7 @@ use crate::team::exact::Exact;
 use crate::team::wire::{Reader, put, put_count};
 use crate::team::{Team, failed};
 use crate::update::{BlockDescent, Patch, Share, Update, Updated};
-use crate::{Code, Config, Dictionary, Error, Method, Real, Result, Sample};
+use crate::{Code, Config, Dictionary, Error, Method, Real, Result, Sample, Shape};
 use std::sync::Arc;
 
 /// A member of a team that learns one dictionary.
@@ -75,12 +76,14 @@ struct Message {
     facts: Vec<u8>,
     codes: Vec<u8>,
     psis: Vec<u8>,
+    /// About how many pairs of atoms are closer than a filter.
+    pairs: usize,
     /// The largest magnitudes of psi and of coefficients.
     largest: [f64; 2],
 }
 
-/// What goes ahead of it: whether its sender can go on, the lengths of the pieces, and the largest magnitudes.
-type Header = ([u64; 4], [f64; 2]);
+/// What goes ahead of it: whether its sender can go on, the lengths of the pieces, the pairs, and the largest magnitudes.
+type Header = ([u64; 5], [f64; 2]);
 
 /// What all members know after an exchange.
 struct Exchanged<T: Real> {
@@ -91,8 +94,9 @@ struct Exchanged<T: Real> {
 }
 
 impl Message {
-    fn of<T: Real>(places: &[usize], coded: &[Coded<T>], shares: &[Share<'_, T>]) -> Self {
+    fn of<T: Real>(places: &[usize], coded: &[Coded<T>], shares: &[Share<'_, T>], filter: Shape) -> Self {
         let mut message = Message::default();
+        let near: usize = filter.spatial().iter().map(|m| 2 * m - 1).product();
         put_count(&mut message.facts, shares.len());
         for ((place, coded), Share { addend, patches }) in places.iter().zip(coded).zip(shares) {
             let facts = &mut message.facts;
@@ -106,6 +110,8 @@ impl Message {
             let psi = largest(&mut addend.psi().iter().map(|v| v.f64()));
             let z = largest(&mut coded.code.atoms().iter().map(|a| a.value.f64()));
             message.largest = [message.largest[0].max(psi), message.largest[1].max(z)];
+            let (atoms, positions) = (coded.code.nonzeros(), coded.code.shape().iter().product::<usize>());
+            message.pairs += (atoms * atoms / 2).saturating_mul(near) / positions.max(1);
         }
         message
     }
@@ -165,7 +171,7 @@ impl<T: Real> Together<T> {
         let mine = coded.as_ref().map_or(&[][..], |coded| coded);
         let shares = self.shares(samples, mine);
         let message = match (&coded, &shares) {
-            (Ok(coded), Ok(shares)) => Ok(Message::of(places, coded, shares)),
+            (Ok(coded), Ok(shares)) => Ok(Message::of(places, coded, shares, self.dictionary.shape())),
             (Err(error), _) | (_, Err(error)) => Err(error),
         };
         let exchanged = self.exchange(message)?;
@@ -208,16 +214,17 @@ impl<T: Real> Together<T> {
         };
         let team = &*self.team;
         let mut header = Vec::new();
-        put(&mut header, &[ok, mine.facts.len() as u64, mine.codes.len() as u64, mine.psis.len() as u64]);
+        let [facts, codes, psis] = [&mine.facts, &mine.codes, &mine.psis].map(|piece| piece.len() as u64);
+        put(&mut header, &[ok, facts, codes, psis, mine.pairs as u64]);
         put(&mut header, &mine.largest);
         let headers = team.gather(&header, &vec![header.len(); team.size()]);
         let mut from = Reader::new(&headers);
         let headers = (0..team.size()).map(|_| Ok((from.one()?, from.one()?)));
         let headers: Vec<Header> = headers.collect::<Result<_>>()?;
         let is_well = headers.iter().all(|([ok, ..], _)| *ok == 1);
-        let codes: u64 = headers.iter().map(|([_, _, codes, _], _)| codes).sum();
-        let way = if is_well { self.way(codes as usize) } else { Way::Sums };
-        let length = |([_, facts, codes, psis], _): &Header| match way {
+        let pairs: u64 = headers.iter().map(|([.., pairs], _)| pairs).sum();
+        let way = if is_well { self.way(pairs as usize) } else { Way::Sums };
+        let length = |([_, facts, codes, psis, _], _): &Header| match way {
             Way::Sums => *facts as usize,
             Way::Codes => (facts + codes) as usize,
             Way::Each => (facts + codes + psis) as usize,
@@ -242,12 +249,12 @@ impl<T: Real> Together<T> {
         Ok(Exchanged { way, told, largest })
     }
 
-    /// How phi and psi travel if the codes of all samples are so many bytes.
-    fn way(&self, codes: usize) -> Way {
+    /// How phi and psi travel if all samples have so many pairs.
+    fn way(&self, pairs: usize) -> Way {
         let phi = Lags::<T>::phi_len(self.config.n_filters, self.dictionary.shape());
         match self.reproducible {
             true => Way::Each,
-            false if codes <= 2 * size_of::<i64>() * phi => Way::Codes,
+            false if pairs <= phi / 2 => Way::Codes,
             false => Way::Sums,
         }
     }
