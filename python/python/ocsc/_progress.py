@@ -78,5 +78,6 @@ class Bar:
 def _is_notebook() -> bool:
     """Whether this runs in a kernel of IPython, as in Jupyter; who does, has imported IPython."""
     ipython = sys.modules.get("IPython")
-    shell = None if ipython is None else ipython.get_ipython()
+    get_shell = getattr(ipython, "get_ipython", None)
+    shell = None if get_shell is None else get_shell()
     return getattr(shell, "kernel", None) is not None
