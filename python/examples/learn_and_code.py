@@ -30,9 +30,18 @@ test = [middle(path) for path in sorted((DATA / "flower/test").glob("*.jpg"))]
 # The smooth part of every photo is split off, since filters of 9 x 9 cannot say much about it; the rest is learned from.
 # A list may hold photos of any sizes; a generator that reads one after the other would do as well.
 model = ocsc.OnlineCSC(n_filters=64, filter_shape=(9, 9), beta=0.1, preprocess="lowpass=5", passes=2)
-model.fit(train)
-print(f"learned {model.n_filters} filters from {len(train)} photos in {model.history_['seconds'][-1]:.1f} s")
+tested = []
 
+
+def test_now_and_then(step):
+    """How well the filters represent new photos, as they are after this step."""
+    if step["step"] in (1, 2, 4, 8, 16, 30, 45, 60):
+        tested.append((step["samples"], -model.score(test)))
+
+
+model.set_params(callback=test_now_and_then).fit(train)
+print(f"learned {model.n_filters} filters from {len(train)} photos in {model.history_['seconds'][-1]:.1f} s")
+print(f"objective of new photos: {tested[0][1]:.2f} after one photo, {tested[-1][1]:.2f} at the end")
 codes = model.transform(test)
 back = model.inverse_transform(codes, original=test)  # with the smooth part, in the range of the photos
 psnr = [ocsc.metrics.psnr(x, y, peak=1.0) for x, y in zip(test, back)]
@@ -44,6 +53,7 @@ print(
 panels = [["filters", "curve", "curve"], ["x", "y", "difference"]]
 figure, grid = plt.subplot_mosaic(panels, figsize=(10, 7), layout="constrained")
 ocsc.plot.dictionary(model, grid["filters"])
-ocsc.plot.curve(model, grid["curve"])
+grid["curve"].plot(*zip(*tested), "o-")
+grid["curve"].set(title="learning", xlabel="photos visited", ylabel="objective of new photos")
 ocsc.plot.triplet(test[0], back[0], [grid["x"], grid["y"], grid["difference"]], peak=1.0)
 figure.savefig(OUT / "learn_and_code.png", dpi=100)

@@ -5,14 +5,53 @@ use crate::error::exception;
 use numpy::ndarray::ArrayView4;
 use numpy::prelude::*;
 use numpy::{Element, PyArray1, PyArray4, PyReadonlyArray4};
-use ocsc::{Dictionary, Real, Sample, Shape};
+use ocsc::config::Dtype;
+use ocsc::{Config, Dictionary, Error, Real, Sample, Shape};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
 /// A scalar that both sides know.
-pub(crate) trait Scalar: Real + Element {}
-impl Scalar for f32 {}
-impl Scalar for f64 {}
+pub(crate) trait Scalar: Real + Element {
+    /// Filters of this scalar.
+    fn filters(dictionary: Dictionary<Self>) -> Filters;
+}
+
+impl Scalar for f32 {
+    fn filters(dictionary: Dictionary<Self>) -> Filters {
+        Filters::F32(dictionary)
+    }
+}
+
+impl Scalar for f64 {
+    fn filters(dictionary: Dictionary<Self>) -> Filters {
+        Filters::F64(dictionary)
+    }
+}
+
+/// Filters of either scalar, out of reach of Python.
+#[derive(Clone)]
+pub(crate) enum Filters {
+    F32(Dictionary<f32>),
+    F64(Dictionary<f64>),
+}
+
+impl Filters {
+    /// As the settings say, of an array (K, C, axes...).
+    pub(crate) fn new(config: &Config, filters: &Bound<'_, PyAny>) -> PyResult<Self> {
+        Ok(match config.dtype {
+            Dtype::F32 => Filters::F32(dictionary(filters)?),
+            Dtype::F64 => Filters::F64(dictionary(filters)?),
+        })
+    }
+
+    /// An array (K, C, axes...).
+    pub(crate) fn array<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        match self {
+            Filters::F32(dictionary) => filters(py, dictionary),
+            Filters::F64(dictionary) => filters(py, dictionary),
+        }
+    }
+}
 
 /// A sample of an item `(values, mask)`: values in f32 or f64, and truths of the same shape, or of one channel, or none.
 /// This is the one copy that is made of it.
@@ -20,10 +59,34 @@ pub(crate) fn sample<T: Real>(item: &Bound<'_, PyAny>) -> PyResult<ocsc::Result<
     let (values, mask): (Bound<'_, PyAny>, Option<PyReadonlyArray4<'_, bool>>) = item.extract()?;
     let mask = mask.map(|mask| mask.as_array().iter().copied().collect());
     let (shape, data) = numbers(&values)?;
-    Ok(match mask {
+    let sample = match mask {
         Some(mask) => Sample::masked(shape, data, mask),
         None => Sample::new(shape, data),
-    })
+    };
+    match sample {
+        // Numbers that were finite before they were rounded.
+        Err(error) => Ok(Err(overflow::<T>(&numbers::<f64>(&values)?.1).unwrap_or(error))),
+        sample => Ok(sample),
+    }
+}
+
+/// The same sample in another scalar.
+pub(crate) fn cast<T: Real>(sample: Sample<f64>) -> ocsc::Result<Sample<T>> {
+    match overflow::<T>(sample.data()) {
+        Some(error) => Err(error),
+        None => sample.cast(),
+    }
+}
+
+/// What to say of numbers that are finite, but not in the scalar that they are computed with.
+fn overflow<T: Real>(values: &[f64]) -> Option<Error> {
+    let too_large = values.iter().find(|v| v.is_finite() && !T::of(**v).is_finite())?;
+    let expected = format!(
+        "values up to {:e} in {}, which overflows (scale the samples, or use dtype='f64')",
+        T::LARGEST,
+        T::NAME
+    );
+    Some(Error::invalid("sample", expected, format!("{too_large:e}")))
 }
 
 /// The shape and the values of an array (channel, depth, height, width).
@@ -77,7 +140,7 @@ fn filter_numbers<T: Real>(filters: &Bound<'_, PyAny>) -> PyResult<(usize, Shape
 }
 
 /// Filters as an array (K, C, axes...).
-pub(crate) fn filters<'py, T: Scalar>(py: Python<'py>, dictionary: &Dictionary<T>) -> PyResult<Bound<'py, PyAny>> {
+fn filters<'py, T: Scalar>(py: Python<'py>, dictionary: &Dictionary<T>) -> PyResult<Bound<'py, PyAny>> {
     let mut axes = vec![dictionary.n_filters(), dictionary.shape().channels];
     axes.extend(dictionary.shape().axes(dictionary.rank()));
     Ok(PyArray1::from_slice(py, dictionary.data()).reshape(axes)?.into_any())

@@ -1,6 +1,6 @@
 //! Codes, reconstructions and evaluations for given filters.
 
-use crate::array::{Scalar, array, dictionary};
+use crate::array::{Filters, Scalar, array, dictionary};
 use crate::error::{Raised, exception};
 use crate::host::{Host, work};
 use crate::run::preparation;
@@ -9,7 +9,6 @@ use crate::values::config;
 use numpy::prelude::*;
 use numpy::{PyArray1, PyReadonlyArray1};
 use ocsc::coder::{Coded, Status};
-use ocsc::config::Dtype;
 use ocsc::learner::coder;
 use ocsc::train::{TEST_TOL, code_each};
 use ocsc::{Atom, Code, Config, Dictionary, Error, Samples};
@@ -17,21 +16,6 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::sync::Arc;
-
-/// Filters of either scalar, out of reach of Python.
-enum Filters {
-    F32(Dictionary<f32>),
-    F64(Dictionary<f64>),
-}
-
-impl Filters {
-    fn new(config: &Config, filters: &Bound<'_, PyAny>) -> PyResult<Self> {
-        Ok(match config.dtype {
-            Dtype::F32 => Filters::F32(dictionary(filters)?),
-            Dtype::F64 => Filters::F64(dictionary(filters)?),
-        })
-    }
-}
 
 /// What is common to the functions below: settings, and samples that are read when they are wanted.
 struct Task {
@@ -192,10 +176,18 @@ fn largest<T: Scalar>(task: Task, dictionary: &Dictionary<T>, host: &Host) -> Py
     let (config, source) = task.source(&raised, host)?;
     let mut coder = coder(&config, dictionary, config.tol).map_err(exception)?;
     let samples: &dyn Samples<T> = &source;
-    let one = |i: usize| {
+    let mut one = |i: usize| {
         let sample = samples.get(i)?;
         dictionary.check_sample_shape(sample.shape())?;
         coder.beta_max(&sample)
+    };
+    let one = |i: usize| {
+        one(i).map_err(|error| match error {
+            Error::Invalid { what, expected, found } => {
+                Error::Invalid { what: format!("{}: {what}", samples.name(i)), expected, found }
+            }
+            other => other,
+        })
     };
     (0..samples.len()).map(one).collect::<ocsc::Result<_>>().map_err(|error| raised.exception(error))
 }

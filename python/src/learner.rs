@@ -1,10 +1,12 @@
 //! The class `Learner`: a run that Python holds on to.
 //!
-//! Work that was left behind after Ctrl-C still holds the run until its step ends; whoever asks then waits for it.
+//! Work that was left behind after Ctrl-C still holds the run until its step ends. Who wants to go on with the run, or all of
+//! its state, waits for that; what else there is to ask is answered at once, as it was after the last step that ended.
 
+use crate::array::Filters;
 use crate::error::{Raised, exception};
 use crate::host::{Host, work};
-use crate::run::{AnyRun, Call, Initial, Plan, Record, Run, preparation};
+use crate::run::{AnyRun, Board, Call, Initial, Outlook, Plan, Record, Run, Seen, preparation};
 use crate::source::{Arriving, Begun, Source};
 use crate::values::{config, named};
 use numpy::prelude::*;
@@ -15,6 +17,7 @@ use ocsc::{Config, Shape, checkpoint};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
@@ -29,18 +32,16 @@ pub(crate) struct Learner(Arc<Shared>);
 
 struct Shared {
     plan: Plan,
-    /// None until there are filters.
+    /// None until there are filters; locked while it learns.
     run: Mutex<Option<Box<dyn AnyRun>>>,
-    /// Whether there are filters, or will be when the work that was left behind is done.
-    started: AtomicBool,
+    board: Arc<Board>,
     /// The thread that called has left.
     left: AtomicBool,
 }
 
 impl Learner {
-    fn new(plan: Plan, run: Option<Box<dyn AnyRun>>) -> Self {
-        let (started, left) = (AtomicBool::new(run.is_some()), AtomicBool::new(false));
-        Learner(Arc::new(Shared { plan, run: Mutex::new(run), started, left }))
+    fn new(plan: Plan, run: Option<Box<dyn AnyRun>>, board: Arc<Board>) -> Self {
+        Learner(Arc::new(Shared { plan, run: Mutex::new(run), board, left: AtomicBool::new(false) }))
     }
 
     /// The run, when nobody works on it.
@@ -55,19 +56,21 @@ impl Learner {
                 }
                 Err(TryLockError::WouldBlock) => {
                     return Err(PyRuntimeError::new_err(
-                        "the estimator is learning; expected to be asked after that (a callback gets what it needs)",
+                        "the estimator is learning; expected to be asked to go on, for a checkpoint or a pickle after that",
                     ));
                 }
             }
         }
     }
 
-    /// Looks at a run that has filters.
-    fn look<R>(&self, py: Python<'_>, look: impl FnOnce(&dyn AnyRun) -> PyResult<R>) -> PyResult<R> {
-        match self.run(py)?.as_deref() {
-            Some(run) => look(run),
-            None => Err(PyValueError::new_err("nothing was learned yet")),
-        }
+    /// Looks at a run that has filters, without waiting for it.
+    fn look<R>(&self, look: impl FnOnce(&Seen) -> PyResult<R>) -> PyResult<R> {
+        self.0.board.lock().as_ref().map_or_else(|| Err(nothing_yet()), look)
+    }
+
+    /// A run that has filters, when nobody works on it.
+    fn wait<R>(&self, py: Python<'_>, look: impl FnOnce(&dyn AnyRun) -> PyResult<R>) -> PyResult<R> {
+        self.run(py)?.as_deref().map_or_else(|| Err(nothing_yet()), look)
     }
 
     /// Does `learn` with the run, as [`work`] does.
@@ -103,11 +106,11 @@ impl Learner {
             }
             Err(_) => Initial::Filters(init.clone().unbind()),
         };
-        Ok(Self::new(Plan { config: config(settings)?, init, beta_ratio }, None))
+        Ok(Self::new(Plan { config: config(settings)?, init, beta_ratio }, None, Arc::default()))
     }
 
     /// Learns from `length` samples that `reader` reads, in as many passes as the settings say. `sizes` are the shapes
-    /// (channel, depth, height, width) that occur, if they are known.
+    /// (channel, depth, height, width) that occur, if they are known, each with the number of a sample that has it.
     #[expect(clippy::too_many_arguments, reason = "called from one place, by position")]
     fn fit(
         &self,
@@ -119,20 +122,17 @@ impl Learner {
         time_limit: Option<f64>,
         threads: Option<usize>,
         memory_limit: Option<usize>,
-        sizes: Vec<[usize; 4]>,
+        sizes: Vec<(usize, [usize; 4])>,
     ) -> PyResult<()> {
-        let shape = |[channels, depth, height, width]: [usize; 4]| Shape { channels, depth, height, width };
-        let shapes: Vec<Shape> = sizes.into_iter().map(shape).collect();
         let schedule = schedule(stop_tol, time_limit);
-        self.learn(py, threads, move |Shared { plan, started, .. }, run, host| {
+        self.learn(py, threads, move |Shared { plan, board, .. }, run, host| {
             let raised = Arc::new(Raised::default());
             let source = Source::new(reader, length, preparation(&plan.config)?, raised.clone(), host);
+            let outlook = Outlook { samples: length, shapes: prepared(&plan.config, &sizes), memory_limit };
             let new: Box<dyn AnyRun> = match plan.config.dtype {
-                Dtype::F32 => Box::new(Run::<f32>::on_source(plan, &source, &raised)?),
-                Dtype::F64 => Box::new(Run::<f64>::on_source(plan, &source, &raised)?),
+                Dtype::F32 => Box::new(Run::<f32>::on_source(plan, &source, &outlook, board, &raised)?),
+                Dtype::F64 => Box::new(Run::<f64>::on_source(plan, &source, &outlook, board, &raised)?),
             };
-            new.check(length, &shapes, memory_limit).map_err(exception)?;
-            started.store(true, SeqCst);
             run.insert(new).fit(&source, Call { schedule, watcher, host: host.clone(), raised })
         })
     }
@@ -148,6 +148,7 @@ impl Learner {
         stop_tol: Option<f64>,
         time_limit: Option<f64>,
         threads: Option<usize>,
+        memory_limit: Option<usize>,
     ) -> PyResult<()> {
         let schedule = schedule(stop_tol, time_limit);
         self.learn(py, threads, move |shared, run, host| {
@@ -156,60 +157,88 @@ impl Learner {
             let call = Call { schedule, watcher, host: host.clone(), raised };
             match (run.as_mut(), shared.plan.config.dtype) {
                 (Some(run), _) => run.stream(passes, stream, call),
-                (None, Dtype::F32) => begin::<f32>(shared, run, passes, stream, call),
-                (None, Dtype::F64) => begin::<f64>(shared, run, passes, stream, call),
+                (None, Dtype::F32) => begin::<f32>(shared, run, passes, stream, memory_limit, call),
+                (None, Dtype::F64) => begin::<f64>(shared, run, passes, stream, memory_limit, call),
             }
         })
     }
 
-    /// Whether there are filters; does not wait for them.
+    /// Whether there are filters.
     #[getter]
     fn is_started(&self) -> bool {
-        self.0.started.load(SeqCst)
+        self.0.board.lock().is_some()
     }
 
     /// The filters, (K, C, axes...).
     fn filters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.look(py, |run| run.filters(py))
+        self.look(|seen| seen.filters.array(py))
     }
 
     /// The settings by name, as they are after the start.
     fn settings<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        self.look(py, |run| named(py, run.config()))
+        self.look(|seen| named(py, &seen.config))
     }
 
     /// Steps made.
     #[getter]
-    fn n_steps(&self, py: Python<'_>) -> PyResult<usize> {
-        self.look(py, |run| Ok(run.progress().step))
+    fn n_steps(&self) -> PyResult<usize> {
+        self.look(|seen| Ok(seen.progress.step))
     }
 
     /// Samples learned from.
     #[getter]
-    fn n_samples(&self, py: Python<'_>) -> PyResult<usize> {
-        self.look(py, |run| Ok(run.progress().samples))
+    fn n_samples(&self) -> PyResult<usize> {
+        self.look(|seen| Ok(seen.progress.samples))
+    }
+
+    /// How many steps of the last call had codes that missed the tolerance, and the worst gap among them.
+    #[getter]
+    fn missed(&self) -> PyResult<(usize, f64)> {
+        self.look(|seen| Ok((seen.missed.steps, seen.missed.gap)))
     }
 
     /// One array per field of the records of all steps.
     fn history<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        self.look(py, |run| {
+        self.look(|seen| {
             let columns = PyDict::new(py);
             for (i, name) in Record::FIELDS.iter().enumerate() {
-                columns.set_item(name, PyArray1::from_iter(py, run.history().iter().map(|record| record.0[i])))?;
+                columns.set_item(name, PyArray1::from_iter(py, seen.history.iter().map(|record| record.0[i])))?;
             }
             Ok(columns)
         })
     }
 
-    /// Writes a model file; with `checkpoint`, one that learning can go on from.
+    /// Writes a model file; with `checkpoint`, one that learning can go on from, for which it waits.
     fn save(&self, py: Python<'_>, path: PathBuf, checkpoint: bool) -> PyResult<()> {
-        self.look(py, |run| run.save(&path, checkpoint).map_err(exception))
+        if checkpoint {
+            return self.wait(py, |run| run.save(&path).map_err(exception));
+        }
+        let (config, filters) = self.look(|seen| Ok((seen.config.clone(), seen.filters.clone())))?;
+        let saved = match &filters {
+            Filters::F32(dictionary) => checkpoint::save_model(&path, &config, dictionary),
+            Filters::F64(dictionary) => checkpoint::save_model(&path, &config, dictionary),
+        };
+        saved.map_err(exception)
     }
 
     /// A checkpoint in memory.
     fn dumps<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        self.look(py, |run| Ok(PyBytes::new(py, &run.bytes().map_err(exception)?)))
+        self.wait(py, |run| Ok(PyBytes::new(py, &run.bytes().map_err(exception)?)))
     }
+}
+
+/// The shapes of samples after preprocessing: gray ones have one channel.
+fn prepared(config: &Config, sizes: &[(usize, [usize; 4])]) -> Vec<(usize, Shape)> {
+    let to_gray = config.preprocess.steps().contains(&ocsc::preprocess::Step::Gray);
+    let after = |&(i, [channels, depth, height, width]): &(usize, [usize; 4])| {
+        (i, Shape { channels: if to_gray { 1 } else { channels }, depth, height, width })
+    };
+    let mut seen = HashSet::new();
+    sizes.iter().map(after).filter(|(_, shape)| seen.insert(*shape)).collect()
+}
+
+fn nothing_yet() -> PyErr {
+    PyValueError::new_err("nothing was learned yet")
 }
 
 /// Takes the first batch, starts, and goes on.
@@ -218,11 +247,11 @@ fn begin<T: crate::array::Scalar>(
     run: &mut Option<Box<dyn AnyRun>>,
     passes: usize,
     mut stream: Arriving,
+    memory_limit: Option<usize>,
     call: Call,
 ) -> PyResult<()> {
-    let (mut new, first) = Run::<T>::on_stream(&shared.plan, &mut stream, &call.raised)?;
-    shared.started.store(true, SeqCst);
-    let learned = new.stream_from(passes, &mut Begun { first: Some(first), rest: stream }, call);
+    let (mut new, first) = Run::<T>::on_stream(&shared.plan, &mut stream, memory_limit, &shared.board, &call.raised)?;
+    let learned = new.stream_from(passes, &mut Begun { first: Some(first), rest: stream }, &call);
     // Also after an error: what was learned up to there is kept.
     *run = Some(Box::new(new));
     learned
@@ -257,12 +286,13 @@ pub(crate) fn loads(bytes: &[u8], history: &Bound<'_, PyDict>) -> PyResult<Learn
 fn restored(bytes: &[u8], path: &Path, history: Vec<Record>) -> PyResult<Learner> {
     let single = checkpoint::from_bytes::<f32>(bytes, path).map_err(exception)?;
     let config: Config = single.config.clone();
+    let board = Arc::<Board>::default();
     let run: Box<dyn AnyRun> = match config.dtype {
-        Dtype::F32 => Box::new(Run::from_saved(single, history).map_err(exception)?),
+        Dtype::F32 => Box::new(Run::from_saved(single, history, board.clone()).map_err(exception)?),
         Dtype::F64 => {
             let double = checkpoint::from_bytes::<f64>(bytes, path).map_err(exception)?;
-            Box::new(Run::from_saved(double, history).map_err(exception)?)
+            Box::new(Run::from_saved(double, history, board.clone()).map_err(exception)?)
         }
     };
-    Ok(Learner::new(Plan { config, init: Initial::Random, beta_ratio: None }, Some(run)))
+    Ok(Learner::new(Plan { config, init: Initial::Random, beta_ratio: None }, Some(run), board))
 }

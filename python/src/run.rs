@@ -1,21 +1,22 @@
-//! One run of a learner, in f32 or f64 behind one face.
+//! One run of a learner, in f32 or f64 behind one face, and what is seen of it from outside.
 
-use crate::array::{Scalar, filters};
+use crate::array::{Filters, Scalar};
 use crate::error::{Raised, exception};
 use crate::host::Host;
 use crate::source::{Arriving, Begun, Prepare, Source};
 use ocsc::checkpoint::{self, Saved};
+use ocsc::coder::Status;
 use ocsc::learner::{Step, learner};
 use ocsc::memory::Survey;
 use ocsc::observe::{Moment, Observer};
 use ocsc::start::{Init, first_usable, start};
-use ocsc::train::{Progress, Schedule, Stream, train, train_stream, visiting_order};
-use ocsc::{Config, Error, Learner, Result, Sample, Shape};
+use ocsc::train::{Outcome, Progress, Schedule, Stream, train, train_stream, visiting_order};
+use ocsc::{Config, Error, Learner, Method, Result, Sample, Shape};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::ops::ControlFlow;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What is kept of every step: the numbers of [`Record::FIELDS`].
 #[derive(Clone, Copy)]
@@ -54,6 +55,91 @@ impl Record {
     }
 }
 
+/// What can be asked of a run at any time, also while it goes on: how it was after its last step.
+pub(crate) struct Seen {
+    pub(crate) config: Config,
+    pub(crate) filters: Filters,
+    pub(crate) progress: Progress,
+    pub(crate) history: Vec<Record>,
+    pub(crate) missed: Missed,
+}
+
+/// Steps of one call whose codes did not come as close to optimal as was asked.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Missed {
+    pub(crate) steps: usize,
+    /// The worst relative duality gap among them.
+    pub(crate) gap: f64,
+}
+
+/// Where a run leaves what is seen of it; nothing until there are filters. Nobody holds it for long, and who holds it does
+/// not wait for Python.
+#[derive(Default)]
+pub(crate) struct Board(Mutex<Option<Seen>>);
+
+impl Board {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Option<Seen>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Where a run is now.
+    fn show<T: Scalar>(&self, learner: &dyn Learner<T>, progress: &Progress) {
+        if let Some(seen) = self.lock().as_mut() {
+            seen.filters = T::filters(learner.dictionary().clone());
+            seen.progress = *progress;
+        }
+    }
+}
+
+/// What is known of samples before any is read.
+pub(crate) struct Outlook {
+    /// How many there are.
+    pub(crate) samples: usize,
+    /// The shapes that occur, after preprocessing, as far as they are known, each with the number of the first that has it.
+    pub(crate) shapes: Vec<(usize, Shape)>,
+    pub(crate) memory_limit: Option<usize>,
+}
+
+impl Outlook {
+    /// Refuses samples of different channels.
+    fn check_channels(&self) -> Result<()> {
+        let Some((first, Shape { channels, .. })) = self.shapes.first() else { return Ok(()) };
+        match self.shapes.iter().find(|(_, shape)| shape.channels != *channels) {
+            Some((i, shape)) => {
+                let expected = format!("{channels} channels, as X[{first}] has");
+                Err(Error::invalid(format!("X[{i}]"), expected, format!("{} channels", shape.channels)))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses samples that are too small for the filters, or of sizes that the method cannot take, or for which there is
+    /// no memory.
+    fn check<T: Scalar>(&self, config: &Config, filter: Shape) -> Result<()> {
+        self.shapes.iter().try_for_each(|(i, shape)| check_size(&format!("X[{i}]"), *shape, filter))?;
+        let one_size = self.shapes.first().map(|(_, shape)| *shape).filter(|_| self.shapes.len() == 1);
+        if self.shapes.len() > 1 && !config.method.takes_mixed_sizes() {
+            let expected = format!("samples of one size for the method `{}` (`ocsc` takes any)", config.method);
+            return Err(Error::invalid("X", expected, format!("{} sizes", self.shapes.len())));
+        }
+        let largest = self.shapes.iter().map(|(_, shape)| shape.len()).max().unwrap_or(0);
+        Survey { samples: self.samples, one_size, largest }.ensure::<T>(config, filter, self.memory_limit)
+    }
+}
+
+/// Refuses a sample that filters do not fit.
+fn check_size(name: &str, sample: Shape, filter: Shape) -> Result<()> {
+    if sample.channels != filter.channels {
+        let expected = format!("{} channels, as the filters have", filter.channels);
+        return Err(Error::invalid(name, expected, format!("{} channels", sample.channels)));
+    }
+    if sample.spatial().iter().zip(filter.spatial()).any(|(s, f)| *s < f) {
+        let expected = format!("at least the size {filter} of the filters (filter_shape)");
+        return Err(Error::invalid(name, expected, sample));
+    }
+    Ok(())
+}
+
 /// How to make a run.
 pub(crate) struct Plan {
     pub(crate) config: Config,
@@ -90,19 +176,12 @@ pub(crate) struct Call {
 
 /// A run in either scalar.
 pub(crate) trait AnyRun: Send {
-    /// Refuses samples of these shapes if they do not fit, or if there is no memory for so many.
-    fn check(&self, samples: usize, shapes: &[Shape], memory_limit: Option<usize>) -> Result<()>;
     /// Learns from all samples of a source, in passes.
     fn fit(&mut self, source: &Source, call: Call) -> PyResult<()>;
     /// Learns from a stream, in so many passes.
     fn stream(&mut self, passes: usize, stream: Arriving, call: Call) -> PyResult<()>;
-    fn config(&self) -> &Config;
-    fn progress(&self) -> &Progress;
-    fn history(&self) -> &[Record];
-    /// The dictionary, (K, C, axes...).
-    fn filters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>>;
-    /// Writes a model file, or a checkpoint.
-    fn save(&self, path: &Path, with_state: bool) -> Result<()>;
+    /// Writes a checkpoint.
+    fn save(&self, path: &Path) -> Result<()>;
     /// A checkpoint in memory.
     fn bytes(&self) -> Result<Vec<u8>>;
 }
@@ -111,105 +190,119 @@ pub(crate) trait AnyRun: Send {
 pub(crate) struct Run<T: Scalar> {
     learner: Box<dyn Learner<T>>,
     progress: Progress,
-    history: Vec<Record>,
+    board: Arc<Board>,
 }
 
 impl<T: Scalar> Run<T> {
     /// A new run, on a source.
-    pub(crate) fn on_source(plan: &Plan, source: &Source, raised: &Raised) -> PyResult<Self> {
+    pub(crate) fn on_source(
+        plan: &Plan,
+        source: &Source,
+        outlook: &Outlook,
+        board: &Arc<Board>,
+        raised: &Raised,
+    ) -> PyResult<Self> {
+        outlook.check_channels().map_err(exception)?;
         let order = visiting_order(ocsc::Samples::<T>::len(source), plan.config.seed, 0);
         let told = |error| raised.exception(error);
         let (first, sample) = first_usable::<T>(source, &order, true).map_err(told)?;
         let name = ocsc::Samples::<T>::name(source, first);
         let batch = &order[..plan.config.batch_size.min(order.len())];
-        Self::start(plan, &sample, &name, source, batch, raised)
+        Self::start(plan, (&sample, &name), outlook, source, batch, board, raised)
     }
 
     /// A new run, on a stream; also returns what was taken of it.
-    pub(crate) fn on_stream(plan: &Plan, stream: &mut Arriving, raised: &Raised) -> PyResult<(Self, Vec<Sample<T>>)> {
+    pub(crate) fn on_stream(
+        plan: &Plan,
+        stream: &mut Arriving,
+        memory_limit: Option<usize>,
+        board: &Arc<Board>,
+        raised: &Raised,
+    ) -> PyResult<(Self, Vec<Sample<T>>)> {
         let first = stream.take(plan.config.batch_size).map_err(|error| raised.exception(error))?.unwrap_or_default();
         let Some(sample) = first.first() else {
             return Err(exception(Error::invalid("X", "at least one sample", "none")));
         };
         let all: Vec<usize> = (0..first.len()).collect();
-        let run = Self::start(plan, sample, "the first sample", &first, &all, raised)?;
+        // What more there will be is not known.
+        let outlook = Outlook { samples: first.len(), shapes: vec![(0, sample.shape())], memory_limit };
+        let run = Self::start(plan, (sample, "the first sample"), &outlook, &first, &all, board, raised)?;
         Ok((run, first))
     }
 
     fn start(
         plan: &Plan,
-        sample: &Sample<T>,
-        name: &str,
+        (sample, name): (&Sample<T>, &str),
+        outlook: &Outlook,
         samples: &dyn ocsc::Samples<T>,
         batch: &[usize],
+        board: &Arc<Board>,
         raised: &Raised,
     ) -> PyResult<Self> {
-        let (config, shape) = (plan.config.clone(), sample.shape());
-        let filter = Shape::from_axes(shape.channels, &config.filter_shape).map_err(exception)?;
-        let fits = shape.spatial().iter().zip(filter.spatial()).all(|(s, f)| *s >= f);
-        if !fits && !matches!(plan.init, Initial::Filters(_)) {
-            let expected = format!("at least the size {filter} of the filters (filter_shape)");
-            return Err(exception(Error::invalid(name, expected, shape)));
-        }
+        let (mut config, channels) = (plan.config.clone(), sample.shape().channels);
         let init = plan.init.init()?;
-        let started = start(config, init, plan.beta_ratio, shape.channels, samples, batch, true);
+        let filter = match &init {
+            Init::Given(dictionary) => {
+                config.n_filters = dictionary.n_filters();
+                config.filter_shape = dictionary.shape().axes(dictionary.rank());
+                dictionary.shape()
+            }
+            _ => Shape::from_axes(channels, &config.filter_shape).map_err(exception)?,
+        };
+        check_size(name, sample.shape(), filter).map_err(exception)?;
+        // Before there are filters, since these may be too many.
+        outlook.check::<T>(&config, filter).map_err(exception)?;
+        let started = start(config, init, plan.beta_ratio, channels, samples, batch, true);
         let learner = started.map_err(|error| raised.exception(error))?.learner;
-        Ok(Run { learner, progress: Progress::default(), history: Vec::new() })
+        Ok(Self::shown(learner, Progress::default(), Vec::new(), board.clone()))
     }
 
     /// A run that goes on from a model file: with its statistics from a checkpoint, with new ones otherwise.
-    pub(crate) fn from_saved(saved: Saved<T>, history: Vec<Record>) -> Result<Self> {
+    pub(crate) fn from_saved(saved: Saved<T>, history: Vec<Record>, board: Arc<Board>) -> Result<Self> {
         let (learner, progress) = match saved.is_checkpoint() {
             true => saved.resume()?,
             false => (learner(saved.config, saved.dictionary)?, Progress::default()),
         };
-        Ok(Run { learner, progress, history })
+        Ok(Self::shown(learner, progress, history, board))
+    }
+
+    /// A run that is seen on the board from now on.
+    fn shown(learner: Box<dyn Learner<T>>, progress: Progress, history: Vec<Record>, board: Arc<Board>) -> Self {
+        let (config, filters) = (learner.config().clone(), T::filters(learner.dictionary().clone()));
+        *board.lock() = Some(Seen { config, filters, progress, history, missed: Missed::default() });
+        Run { learner, progress, board }
+    }
+
+    /// Learns as `train` does with the learner, from `begun` on; whatever ends it, what was learned up to there is kept.
+    fn learn(
+        &mut self,
+        call: &Call,
+        train: impl FnOnce(&mut dyn Learner<T>, &mut Watch<'_>) -> Result<Outcome>,
+    ) -> PyResult<()> {
+        let mut watch = Watch::new(call, self.progress, &self.board);
+        let ended = train(self.learner.as_mut(), &mut watch);
+        self.progress = ended.as_ref().map_or(watch.last, |outcome| outcome.progress);
+        self.board.show(self.learner.as_ref(), &self.progress);
+        ended.map(drop).map_err(|error| call.raised.exception(error))
+    }
+
+    pub(crate) fn stream_from(&mut self, passes: usize, stream: &mut Begun<T>, call: &Call) -> PyResult<()> {
+        let begun = self.progress;
+        self.learn(call, |learner, watch| train_stream(learner, passes, stream, None, &call.schedule, begun, watch))
     }
 }
 
 impl<T: Scalar> AnyRun for Run<T> {
-    fn check(&self, samples: usize, shapes: &[Shape], memory_limit: Option<usize>) -> Result<()> {
-        let (config, filter) = (self.learner.config(), self.learner.dictionary().shape());
-        shapes.iter().try_for_each(|shape| self.learner.dictionary().check_sample_shape(*shape))?;
-        let one_size = shapes.first().copied().filter(|_| shapes.len() == 1);
-        if shapes.len() > 1 && !config.method.takes_mixed_sizes() {
-            let expected = format!("samples of one size for the method `{}` (`ocsc` takes any)", config.method);
-            return Err(Error::invalid("X", expected, format!("{} sizes", shapes.len())));
-        }
-        let largest = shapes.iter().map(Shape::len).max().unwrap_or(0);
-        Survey { samples, one_size, largest, processes: 1 }.ensure::<T>(config, filter, memory_limit)
-    }
-
     fn fit(&mut self, source: &Source, call: Call) -> PyResult<()> {
-        let mut watch = Watch::new(&call, self.progress, &mut self.history);
-        let ended = train(self.learner.as_mut(), source, None, &call.schedule, Progress::default(), &mut watch);
-        self.progress = watch.last;
-        self.progress = ended.map_err(|error| call.raised.exception(error))?.progress;
-        Ok(())
+        self.learn(&call, |learner, watch| train(learner, source, None, &call.schedule, Progress::default(), watch))
     }
 
     fn stream(&mut self, passes: usize, stream: Arriving, call: Call) -> PyResult<()> {
-        self.stream_from(passes, &mut Begun::<T> { first: None, rest: stream }, call)
+        self.stream_from(passes, &mut Begun::<T> { first: None, rest: stream }, &call)
     }
 
-    fn config(&self) -> &Config {
-        self.learner.config()
-    }
-
-    fn progress(&self) -> &Progress {
-        &self.progress
-    }
-
-    fn history(&self) -> &[Record] {
-        &self.history
-    }
-
-    fn filters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        filters(py, self.learner.dictionary())
-    }
-
-    fn save(&self, path: &Path, with_state: bool) -> Result<()> {
-        checkpoint::save(path, self.learner.as_ref(), with_state.then_some(&self.progress))
+    fn save(&self, path: &Path) -> Result<()> {
+        checkpoint::save(path, self.learner.as_ref(), Some(&self.progress))
     }
 
     fn bytes(&self) -> Result<Vec<u8>> {
@@ -217,30 +310,22 @@ impl<T: Scalar> AnyRun for Run<T> {
     }
 }
 
-impl<T: Scalar> Run<T> {
-    pub(crate) fn stream_from(&mut self, passes: usize, stream: &mut Begun<T>, call: Call) -> PyResult<()> {
-        let mut watch = Watch::new(&call, self.progress, &mut self.history);
-        let ended =
-            train_stream(self.learner.as_mut(), passes, stream, None, &call.schedule, self.progress, &mut watch);
-        self.progress = watch.last;
-        self.progress = ended.map_err(|error| call.raised.exception(error))?.progress;
-        Ok(())
-    }
-}
-
-/// The observer: keeps records, asks the callback, and ends the run when nobody waits for it.
+/// The observer: shows where the run is, asks the callback, and ends the run when nobody waits for it.
 struct Watch<'a> {
     call: &'a Call,
-    history: &'a mut Vec<Record>,
+    board: &'a Board,
     /// Where the run was after its last step.
     last: Progress,
     watcher: Option<Arc<Py<PyAny>>>,
 }
 
 impl<'a> Watch<'a> {
-    fn new(call: &'a Call, begun: Progress, history: &'a mut Vec<Record>) -> Self {
+    fn new(call: &'a Call, begun: Progress, board: &'a Board) -> Self {
         let watcher = call.watcher.as_ref().map(|watcher| Arc::new(Python::attach(|py| watcher.clone_ref(py))));
-        Watch { call, history, last: begun, watcher }
+        if let Some(seen) = board.lock().as_mut() {
+            seen.missed = Missed::default();
+        }
+        Watch { call, board, last: begun, watcher }
     }
 
     /// Whether the callback wants to stop.
@@ -258,7 +343,16 @@ impl<T: Scalar> Observer<T> for Watch<'_> {
     fn step(&mut self, run: &Moment<'_, T>, step: &Step<T>) -> Result<ControlFlow<()>> {
         self.last = *run.progress;
         let record = Record::new(run.progress, step);
-        self.history.push(record);
+        self.board.show(run.learner, run.progress);
+        if let Some(seen) = self.board.lock().as_mut() {
+            seen.history.push(record);
+            // A pass of a batch method makes a few iterations, whatever they reach; osc bounds no gaps.
+            let has_tolerance = !seen.config.method.is_batch() && seen.config.method != Method::Osc;
+            if has_tolerance && step.coded.iter().any(|coded| coded.status != Status::Converged) {
+                seen.missed.steps += 1;
+                seen.missed.gap = seen.missed.gap.max(step.gap());
+            }
+        }
         let stop = self.ask(record)? || self.call.host.is_gone();
         Ok(if stop { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     }

@@ -29,7 +29,7 @@ impl Prepare {
     fn sample<T: Real>(&self, item: &Bound<'_, PyAny>) -> PyResult<Result<Sample<T>>> {
         let Some(pool) = &self.pool else { return array::sample(item) };
         let sample = array::sample::<f64>(item)?;
-        let prepared = |sample| self.steps.apply(sample).and_then(Sample::cast);
+        let prepared = |sample| self.steps.apply(sample).and_then(array::cast);
         Ok(item.py().detach(|| sample.and_then(|sample| pool.install(|| prepared(sample)))))
     }
 }

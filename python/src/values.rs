@@ -3,8 +3,8 @@
 use crate::error::exception;
 use ocsc::preprocess::Preprocess;
 use ocsc::settings::{self, configure};
-use ocsc::{Axes, Config, Method};
-use pyo3::exceptions::PyTypeError;
+use ocsc::{Axes, Config, Error, Method};
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyList, PyString, PyTuple};
 use serde_json::{Number, Value};
@@ -23,7 +23,26 @@ pub(crate) fn config(values: &Bound<'_, PyDict>) -> PyResult<Config> {
         };
         named.push((name, value));
     }
-    configure(named).map_err(exception)
+    configure(named.clone()).map_err(|error| exception(in_words(error, &named, values)))
+}
+
+/// The library says what it expected and found as JSON does; here it is said in Python's words.
+fn in_words(error: Error, named: &[(String, Value)], values: &Bound<'_, PyDict>) -> Error {
+    let Error::Invalid { what, expected, found } = error else { return error };
+    let text = |value: &Value| value.to_string();
+    let same = named.iter().find(|(name, value)| *name == what && text(value) == found);
+    let given = same.and_then(|(name, _)| values.get_item(name).ok().flatten()).and_then(|value| value.repr().ok());
+    let found = given.map_or(found, |repr| repr.to_string());
+    let default = settings::ALL.iter().find(|setting| setting.name == what).map(|s| s.value(&Config::default()));
+    let expected = match (expected.as_str(), default) {
+        ("true or false", _) => "True or False".to_owned(),
+        ("string or map", Some(Value::String(word))) => format!("a word such as '{word}'"),
+        ("a sequence", Some(Value::Array(_))) if what == settings::PREPROCESS.name => {
+            "'none', or steps such as 'mean,scale'".to_owned()
+        }
+        _ => expected,
+    };
+    Error::Invalid { what, expected, found }
 }
 
 fn json(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Value> {
@@ -53,7 +72,12 @@ fn json(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Value> {
     };
     let wrong = || {
         let found = value.repr().map_or_else(|_| "something else".to_owned(), |r| r.to_string());
-        PyTypeError::new_err(format!("{name}: expected a finite number, a word or a list of either, found {found}"))
+        match value.extract::<f64>() {
+            Ok(_) => PyValueError::new_err(format!("{name}: expected a finite number, found {found}")),
+            Err(_) => PyTypeError::new_err(format!(
+                "{name}: expected a finite number, a word or a list of either, found {found}"
+            )),
+        }
     };
     number.map(Value::Number).ok_or_else(wrong)
 }
@@ -92,8 +116,11 @@ pub(crate) fn named<'py>(py: Python<'py>, config: &Config) -> PyResult<Bound<'py
 
 /// The letters of axes, checked.
 #[pyfunction(name = "axes")]
-pub(crate) fn check_axes(text: &str) -> PyResult<String> {
-    text.parse::<Axes>().map(|axes| axes.to_string()).map_err(exception)
+pub(crate) fn check_axes(text: &Bound<'_, PyAny>) -> PyResult<String> {
+    let Ok(letters) = text.extract::<String>() else {
+        return Err(PyTypeError::new_err(format!("axes: expected letters such as 'NHWC', found {}", text.repr()?)));
+    };
+    letters.parse::<Axes>().map(|axes| axes.to_string()).map_err(exception)
 }
 
 /// A row of the table of settings.

@@ -63,6 +63,48 @@ def test_absent_libraries_are_named(codes, monkeypatch):
         codes.to_coo()
 
 
+def test_one_code_is_an_array_too(codes):
+    assert np.array_equal(np.asarray(codes[1]), codes[1].to_dense()) and np.asarray(codes[1], float).dtype == float
+
+
+def test_no_codes(codes):
+    filters = np.ones((4, 5, 5)) / 5
+    assert ocsc.reconstruct(codes[:0], filters).shape == (0, 0, 0)
+    model = OnlineCSC(n_filters=4, filter_shape=(5, 5), beta=0.3).fit(smooth(1))
+    assert model.inverse_transform(codes[:0]).shape == (0, 0, 0)
+
+
+def test_dense_arrays_are_no_codes(codes):
+    model = OnlineCSC(n_filters=4, filter_shape=(5, 5), beta=0.3).fit(smooth(1))
+    for ask in (model.inverse_transform, lambda z: ocsc.reconstruct(z, model.filters_)):
+        with pytest.raises(TypeError, match="expected Codes or a Code, found ndarray; .*ocsc.Code"):
+            ask(codes.to_dense())
+    # As the message says.
+    z = codes[1].to_dense()
+    again = ocsc.Code(z.nonzero()[0], np.argwhere(z)[:, 1:], z[z != 0], z.shape)
+    assert np.array_equal(again.to_dense(), z)
+
+
+def test_codes_of_other_axes_are_refused(codes):
+    signals = OnlineCSC(n_filters=4, filter_shape=(5,), beta=0.3).fit(smooth(1)[0])
+    for ask in (signals.inverse_transform, lambda codes: ocsc.reconstruct(codes, signals.filters_, axes="NW")):
+        for given in (codes, codes[0]):
+            with pytest.raises(ValueError, match="code: expected 1 spatial axes, as the filters have, found 2"):
+                ask(given)
+
+
+def test_a_folder_holds_the_codes_of_the_last_save(codes, tmp_path):
+    folder = tmp_path / "folder"
+    codes.save(folder)
+    (folder / "notes.txt").write_text("mine")
+    codes[:2].save(folder)
+    assert equal(Codes.load(folder), codes[:2]) and (folder / "notes.txt").exists()
+    np.savez(folder / "mine.npz", a=1)
+    with pytest.raises(ValueError, match="expected a folder without other .npz files, .* found mine.npz"):
+        codes.save(folder)
+    assert (folder / "mine.npz").exists() and (folder / "sample-000001.npz").exists()
+
+
 def test_files(codes, tmp_path):
     codes.save(tmp_path / "all.npz")
     assert equal(Codes.load(tmp_path / "all.npz"), codes)
@@ -74,6 +116,17 @@ def test_files(codes, tmp_path):
     np.savez(tmp_path / "other.npz", a=1)
     with pytest.raises(ValueError, match="other.npz: expected the arrays of sparse codes, found none called filter"):
         Codes.load(tmp_path / "other.npz")
+    codes[2].save(tmp_path / "one")
+    assert np.array_equal(Code.load(tmp_path / "one").to_dense(), codes[2].to_dense())
+    with pytest.raises(ValueError, match="all.npz: expected the code of one sample, found those of 5; .* Codes.load"):
+        Code.load(tmp_path / "all.npz")
+    np.save(tmp_path / "dense.npy", codes.to_dense())
+    (tmp_path / "text.npz").write_text("text")
+    for load in (Code.load, Codes.load):
+        with pytest.raises(ValueError, match="dense.npy: expected a .npz file of sparse codes, found a single array"):
+            load(tmp_path / "dense.npy")
+        with pytest.raises(ValueError, match="text.npz: expected a .npz file of sparse codes, found something else"):
+            load(tmp_path / "text.npz")
     (tmp_path / "empty").mkdir()
     with pytest.raises(ValueError, match="expected codes ending in .npz"):
         Codes.load(tmp_path / "empty")

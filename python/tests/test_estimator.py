@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -163,6 +164,43 @@ def test_preprocessing_and_the_way_back():
         model.inverse_transform(codes, original=X[:2])
 
 
+def test_gray_values_of_colours_are_learned_from():
+    X = 0.5 + 0.1 * np.stack([smooth(4), smooth(4, seed=1), smooth(4, seed=2)], axis=-1)
+    for steps in ("gray", "gray,lcn,taper"):
+        gray = ocsc.preprocess(X, steps, axes="NHWC")[..., 0]
+        expected = OnlineCSC(**SMALL).fit(gray).filters_
+        model = OnlineCSC(**SMALL, axes="NHWC", preprocess=steps).fit(X)
+        assert model.filters_.shape == (6, 1, 5, 5) and np.array_equal(model.filters_[:, 0], expected)
+        assert model.inverse_transform(model.transform(X)).shape == (4, 24, 24, 1)
+        whole = OnlineCSC(**SMALL, axes="HWC", preprocess=steps)
+        assert np.array_equal(whole.fit(list(X)).filters_[:, 0], expected)
+        assert np.array_equal(whole.fit(iter(X)).filters_[:, 0], OnlineCSC(**SMALL).fit(iter(gray)).filters_)
+        mixed = [X[0], X[1][..., :1], X[2]]
+        assert whole.fit(mixed).n_steps_ == 3
+
+
+def test_filters_to_start_from_say_how_many_there_are(images):
+    model = OnlineCSC(init=np.ones((4, 3, 3)), beta=0.3).fit(images)
+    assert model.filters_.shape == (4, 3, 3)
+    assert OnlineCSC(4, 3, init=np.ones((4, 3, 3)), axes="NHW", beta=0.3).fit(images).filters_.shape == (4, 3, 3)
+    assert OnlineCSC(4, [3, 3], init=np.ones((4, 3, 3)), beta=0.3).fit(images).filters_.shape == (4, 3, 3)
+
+
+def test_codes_that_miss_the_tolerance_warn_once_at_the_users_line(images):
+    hard = dict(SMALL, tol=1e-9, max_rounds=2)
+    for learn in (OnlineCSC.fit, OnlineCSC.partial_fit):
+        with pytest.warns(ocsc.ConvergenceWarning, match=r"codes of 6 steps did not reach the tolerance 1e-09 \(the worst") as told:
+            learn(OnlineCSC(**hard), images)
+        assert len(told) == 1 and told[0].filename == __file__
+    with pytest.warns(ocsc.ConvergenceWarning) as told:
+        OnlineCSC(**hard).fit_transform(images)
+    assert len(told) == 2 and {warning.filename for warning in told} == {__file__}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for method in ("ocsc", "cbpdn", "osc"):
+            OnlineCSC(**SMALL, method=method).fit(images)
+
+
 def test_weights_and_non_negative(images):
     model = OnlineCSC(**SMALL, non_negative=True, weights=[1, 1, 1, 1, 1, 1e6]).fit(images)
     codes = model.transform(images)
@@ -188,17 +226,30 @@ def test_not_fitted():
     ("params", "message"),
     [
         (dict(n_filters=0), "the number of filters: expected at least 1, found 0"),
-        (dict(n_filters="many"), "n_filters: expected a whole number from 0 up, found \"many\""),
+        (dict(n_filters="many"), "n_filters: expected a whole number from 0 up, found 'many'"),
         (dict(n_filters=2.5), "n_filters: expected a whole number from 0 up, found 2.5"),
         (dict(beta=-1), "beta: expected a finite number above 0, found -1"),
-        (dict(method="best"), "method: expected .*ocsc.*, found \"best\""),
-        (dict(boundary="open"), "boundary: expected .*circular.*, found \"open\""),
+        (dict(n_filters=None), "n_filters: expected a whole number from 0 up, found None"),
+        (dict(n_filters=True), "n_filters: expected a whole number from 0 up, found True"),
+        (dict(beta=float("nan")), "beta: expected a finite number, found nan"),
+        (dict(reseed=None), "reseed: expected True or False, found None"),
+        (dict(preprocess=None), "preprocess: expected 'none', or steps such as 'mean,scale', found None"),
+        (dict(method=None), "method: expected a word such as 'ocsc', found None"),
+        (dict(method="best"), "method: expected .*ocsc.*, found 'best'"),
+        (dict(boundary="open"), "boundary: expected .*circular.*, found 'open'"),
         (dict(filter_shape=(30, 30)), "expected at least the size 30x30 of the filters"),
         (dict(filter_shape=(5, 5, 5)), r"X: expected 4 axes \(N, D, H, W\), found 3"),
+        (dict(filter_shape=(5, 5, 5, 5)), r"filter_shape: expected one length .* found \(5, 5, 5, 5\)"),
+        (dict(filter_shape=()), r"filter_shape: expected one length .* found \(\)"),
         (dict(threads=0), "threads: expected a whole number from 1 to 1024"),
         (dict(preprocess="blur"), "preprocess: expected none, or steps of gray"),
         (dict(axes="NHX"), "axes `NHX`: expected letters"),
         (dict(memory_limit="much"), "memory_limit: expected a size such as '500MB'"),
+        (dict(memory_limit="1.2.3GB"), "memory_limit: expected a size such as '500MB'"),
+        (dict(dtype=None), "dtype: expected 'f32', 'f64' or 'auto' .* found None"),
+        (dict(init=np.ones((6, 5, 5)) * 1j), "init: Complex data not supported"),
+        (dict(init=np.ones((8, 5, 5))), "n_filters: expected 8, as the filters of init have, found 6"),
+        (dict(init=np.ones((6, 7, 7))), r"filter_shape: expected \(7, 7\), as the filters of init have, found \(5, 5\)"),
         (dict(stop_tol=-1), "stop_tol: expected a number above 0"),
         (dict(random_state=-3), "random_state: expected a whole number from 0 up"),
         (dict(method="fcsc", boundary="zero"), "boundary: expected circular for the method `fcsc`"),
@@ -213,9 +264,15 @@ def test_bad_settings_are_refused_by_name(params, message, images):
 
 def test_other_types_and_memory(images):
     with pytest.raises(TypeError, match="beta: expected a finite number"):
-        OnlineCSC(**{**SMALL, "beta": float("nan")}).fit(images)
-    with pytest.raises(MemoryError, match="need .* more than the 1.0 MB that the memory limit allows"):
-        OnlineCSC(**SMALL, memory_limit="1MB").fit(images)
+        OnlineCSC(**{**SMALL, "beta": 1j}).fit(images)
+    with pytest.raises(TypeError, match="axes: expected letters such as 'NHWC', found 3"):
+        OnlineCSC(**SMALL, axes=3).fit(images)
+    for X in (images, iter(images)):
+        with pytest.raises(MemoryError, match="1000000000 filters of 5x5"):
+            OnlineCSC(**{**SMALL, "n_filters": 10**9}).fit(X)
+    for X in (images, iter(images)):
+        with pytest.raises(MemoryError, match="need .* more than the 1.0 MB that the memory limit allows"):
+            OnlineCSC(**SMALL, memory_limit="1MB").fit(X)
     with pytest.raises(ValueError, match="one size for the method `ocsc-paper`"):
         OnlineCSC(**SMALL, method="ocsc-paper").fit([images[0], images[1][:20]])
 

@@ -34,6 +34,8 @@ def test_learn_and_code(tmp_path):
     assert "learned 64 filters from 30 photos" in text
     psnr, coefficients, pixels = (float(n) for n in re.search(r"PSNR ([\d.]+) dB with (\d+) coeff.* (\d+) pix", text).groups())
     assert psnr > 33 and coefficients < 0.2 * pixels
+    before, after = (float(n) for n in re.search(r"photos: ([\d.]+) after one photo, ([\d.]+) at the end", text).groups())
+    assert after < 0.9 * before
 
 
 def test_denoise(tmp_path):

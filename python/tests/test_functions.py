@@ -62,6 +62,8 @@ def test_colour_filters():
 def test_filters_above_the_unit_ball_are_refused():
     with pytest.raises(ValueError, match="filter 0: expected a Euclidean norm of at most 1"):
         ocsc.code(smooth(1), 2 * unit_filters(), 0.5)
+    with pytest.raises(ValueError, match="filters: Complex data not supported"):
+        ocsc.code(smooth(1), 1j * unit_filters(), 0.5)
 
 
 def test_unreached_tolerances_warn():
@@ -80,6 +82,8 @@ def test_preprocess():
     lowpass = ocsc.preprocess(X, "lowpass=5")
     assert np.abs(lowpass.mean((1, 2))).max() < 0.1
     assert [x.shape for x in ocsc.preprocess([X[0], X[1][:20]], "lcn")] == [(24, 24), (20, 24)]
+    assert np.array_equal(ocsc.preprocess(X[0], "mean", axes="HW"), ocsc.preprocess(X, "mean")[0])
+    assert ocsc.preprocess(X[:1], "mean", axes="HW").shape == (1, 24, 24)
     with pytest.raises(ValueError, match="preprocess: expected none, or steps"):
         ocsc.preprocess(X, "sharpen")
 
@@ -100,5 +104,9 @@ def test_metrics():
         metrics.mse(x, y[:5])
     with pytest.raises(ValueError, match="peak: expected a positive finite number"):
         metrics.psnr(x, y, 0.0)
+    masked = np.ma.masked_array(y, ~seen)
+    assert metrics.mse(x, masked) == pytest.approx(((x - np.where(seen, y, 0)) ** 2).mean()), "as documented"
+    with pytest.raises(ValueError, match="axes: expected those of one sample, without N, found 'NHW'"):
+        metrics.psnr(np.stack([x, y]), np.stack([x, y]), 1.0, axes="NHW")
     with pytest.raises(ValueError, match="needs axes"):
         metrics.mse(np.zeros((3, 9, 9)), np.zeros((3, 9, 9)))

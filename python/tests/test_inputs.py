@@ -220,7 +220,14 @@ def test_errors_of_the_users_own_code_come_through(images):
         (np.zeros((9, 9)), ValueError, r"X: expected 3 axes \(N, H, W\), found 2.*one sample is X\[None\]"),
         (np.zeros((2, 3, 9, 9)), ValueError, "axes='NCHW' or 'NHWC'"),
         (np.zeros((2, 4, 4)), ValueError, "expected at least the size 5x5 of the filters"),
-        (np.full((2, 9, 9), 1e30), ValueError, "values up to 1e12 in f32"),
+        (np.full((2, 9, 9), 1e30), ValueError, r"values up to 1e12 in f32 \(scale the samples, or use f64\)"),
+        (np.full((2, 9, 9), 1e39), ValueError, "up to 1e12 in f32, which overflows .*dtype='f64'.*found 1e39"),
+        (np.zeros((2, 9, 9), "M8[s]"), TypeError, "X: expected real numbers, found an array of datetime64"),
+        (list(np.zeros((2, 9, 9), "m8[s]")), TypeError, r"X\[0\]: expected real numbers, found an array of timedelta64"),
+        (np.zeros((2, 9, 9), [("a", float)]), TypeError, "X: expected real numbers, found an array of"),
+        ([np.ones((9, 9)), np.ones((9, 9)), np.ones((3, 9))], ValueError, r"X\[2\]: expected at least the size 5x5"),
+        ([np.ones((9, 9)).tolist(), np.ones((3, 9)).tolist()], ValueError, r"X\[1\]: .*at least the .*size 5x5"),
+        (ocsc.Code([0], [[0, 0]], [1.0], (5, 9, 9)), TypeError, "X: expected samples, found Code; inverse_transform"),
         ("photos/", TypeError, "X: expected an array .* found str"),
         (7, TypeError, "X: expected an array .* found int"),
         ({"a": 1}, TypeError, "X: expected"),
@@ -232,6 +239,31 @@ def test_errors_of_the_users_own_code_come_through(images):
 def test_bad_data_are_refused(X, error, message):
     with pytest.raises(error, match=message):
         OnlineCSC(**SMALL).fit(X)
+
+
+def test_more_data_are_refused_by_their_names(images):
+    colours = [np.ones((9, 9, 3)), np.ones((9, 9, 3)), np.ones((9, 9, 1))]
+    for order in ([0, 1, 2], [0, 2, 1]):
+        odd = order.index(2)
+        with pytest.raises(ValueError, match=rf"X\[{odd}\]: expected 3 channels, as X\[0\] has, found 1"):
+            filters([colours[i] for i in order], axes="HWC")
+    with pytest.raises(ValueError, match=r"expected 2 or 3 axes \(N, W\) or \(N, H, W\), found 4.*volumes say axes='NDHW'"):
+        filters(np.ones((2, 9, 9, 9)), filter_shape=5)
+    with pytest.raises(ValueError, match=r"values up to 1e140 in f64 \(scale the samples\), found 1e145"):
+        filters(np.full((2, 9, 9), 1e145), dtype="f64")
+    with pytest.raises(ValueError, match="which overflows"):
+        filters(np.full((2, 9, 9), 1e39), preprocess="scale=0.5")
+    small = [images[0], images[1][:3]]
+    model = OnlineCSC(**SMALL).fit(images)
+    for ask in (model.transform, model.evaluate, lambda X: ocsc.beta_max(X, model.filters_)):
+        with pytest.raises(ValueError, match=r"X\[1\]: .*at least the filter's size 5x5"):
+            ask(small)
+
+
+def test_arrays_of_arrays_are_lists(images):
+    ragged = np.empty(6, object)
+    ragged[:] = [image[: 20 + i % 3] for i, image in enumerate(images)]
+    assert np.array_equal(filters(ragged), filters(list(ragged)))
 
 
 PEAK = """
@@ -286,3 +318,5 @@ def test_functions_take_the_same_data(images):
     expected = ocsc.code(images, model.filters_, 0.3).to_dense()
     for X in (list(images), iter(images), np.asfortranarray(images), images.astype(float)):
         assert np.array_equal(ocsc.code(X, model.filters_, 0.3).to_dense(), expected)
+    assert np.array_equal(ocsc.beta_max(iter(images), model.filters_), ocsc.beta_max(images, model.filters_))
+    assert np.array_equal(ocsc.preprocess(iter(images), "mean"), ocsc.preprocess(images, "mean"))

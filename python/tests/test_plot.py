@@ -296,3 +296,5 @@ def test_triplet_refuses():
         plot.triplet(np.ones((3, 4, 4)), np.ones((3, 4, 4)))
     with pytest.raises(ValueError, match="three axes"):
         plot.triplet(np.eye(3), np.eye(3), plt.subplots(1, 2)[1])
+    with pytest.raises(ValueError, match="axes: expected those of one sample, without N, found 'NHW'"):
+        plot.triplet(np.ones((3, 4, 4)), np.ones((3, 4, 4)), axes="NHW")

@@ -88,6 +88,12 @@ def test_colour_models(program, tmp_path):
     ours = OnlineCSC(n_filters=5, filter_shape=(5, 5), beta=0.3, axes="NCHW").fit(images)
     assert np.array_equal(model.filters_, ours.filters_)
     assert model.inverse_transform(model.transform(images)).shape == images.shape
+    # Set later, they are heeded as well.
+    later = ocsc.load(tmp_path / "m.safetensors").set_params(axes="NHWC")
+    back = later.inverse_transform(later.transform(images.transpose(0, 2, 3, 1)))
+    assert np.allclose(back, model.inverse_transform(model.transform(images)).transpose(0, 2, 3, 1))
+    with pytest.raises(ValueError, match="axes: expected a C for the 2 channels that the filters have, found 'NHW'"):
+        later.set_params(axes="NHW").inverse_transform(model.transform(images))
 
 
 def test_files_that_are_no_models(tmp_path):

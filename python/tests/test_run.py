@@ -1,6 +1,7 @@
 """Runs beside Python: callbacks, Ctrl-C, progress, threads, forks."""
 
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -9,7 +10,7 @@ import time
 
 import numpy as np
 import pytest
-from conftest import run_python, smooth
+from conftest import require, run_python, smooth
 
 import ocsc
 from ocsc import OnlineCSC
@@ -42,12 +43,29 @@ def test_an_exception_in_a_callback_comes_through_and_leaves_a_usable_estimator(
     assert model.n_steps_ == 9
 
 
-def test_an_estimator_that_learns_says_so(images):
+def test_callbacks_see_what_was_learned_up_to_their_step(images):
+    for learn in (OnlineCSC.fit, OnlineCSC.partial_fit):
+        seen = []
+        model = OnlineCSC(**SMALL)
+        look = lambda step: seen.append((model.n_steps_, model.filters_, model.score(images[:2])))  # noqa: E731
+        learn(model.set_params(callback=look), images)
+        assert [steps for steps, _, _ in seen] == [1, 2, 3, 4, 5, 6]
+        assert np.array_equal(seen[-1][1], model.filters_) and not np.array_equal(seen[0][1], seen[1][1])
+        assert seen[-1][2] == model.score(images[:2])
+
+
+def test_an_estimator_that_learns_says_so(images, tmp_path):
     model = OnlineCSC(**SMALL).partial_fit(images[:1])
-    model.set_params(callback=lambda step: model.filters_)
-    with pytest.raises(RuntimeError, match="the estimator is learning"):
-        model.partial_fit(images)
-    assert model.set_params(callback=None).filters_.shape == (5, 5, 5)
+    for ask in (
+        lambda step: model.set_params(callback=None).partial_fit(images),
+        lambda step: model.save(tmp_path / "m.safetensors", checkpoint=True),
+        lambda step: pickle.dumps(model.set_params(callback=None)),
+    ):
+        model.set_params(callback=ask)
+        with pytest.raises(RuntimeError, match="the estimator is learning"):
+            model.partial_fit(images)
+    model.set_params(callback=lambda step: model.save(tmp_path / "m.safetensors")).partial_fit(images)
+    assert np.array_equal(ocsc.load(tmp_path / "m.safetensors").filters_, model.filters_)
 
 
 def test_python_goes_on_while_learning():
@@ -106,6 +124,45 @@ def test_ctrl_c_stops_within_a_second(method, side, kind):
     assert out.splitlines()[1] == "usable True"
 
 
+LEFT_BEHIND = """
+import sys, time, numpy as np, ocsc
+X = np.random.default_rng(0).standard_normal((3, 100, 100))
+model = ocsc.OnlineCSC(n_filters=20, filter_shape=(9, 9), beta=0.01, method=sys.argv[1], tol=1e-13, max_iters=10**9)
+def interrupted(learn):
+    print("ready", flush=True)
+    try:
+        learn(X)
+    except KeyboardInterrupt:
+        return True
+assert interrupted(model.fit)
+begin = time.monotonic()
+assert model.n_steps_ == model.n_samples_seen_ == len(model.history_) == 0 and model.filters_.shape == (20, 9, 9)
+model.save(sys.argv[2])
+assert np.array_equal(ocsc.load(sys.argv[2]).filters_, model.filters_)
+model.set_params(tol=0.1).inverse_transform(model.transform(5 * X[:1, :20, :20]))
+print(time.monotonic() - begin, flush=True)
+for learn in (model.partial_fit, lambda X: model.save(sys.argv[2], checkpoint=True)):
+    begin = time.monotonic()
+    assert interrupted(learn)
+    print(time.monotonic() - begin, flush=True)
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals are sent the POSIX way")
+@pytest.mark.parametrize("method", ["ocdl2", "ocsc-paper"])
+def test_a_step_left_behind_keeps_nobody_waiting(method, tmp_path):
+    # A step to this tolerance never ends.
+    command = [sys.executable, "-c", LEFT_BEHIND, method, tmp_path / "m.safetensors"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    for _ in range(3):
+        assert process.stdout.readline() == "ready\n", process.stderr.read()
+        time.sleep(1.0)
+        process.send_signal(signal.SIGINT)
+        seconds = process.stdout.readline()
+        assert seconds and float(seconds) < 3.0, process.stderr.read()
+    assert process.wait(timeout=20) == 0, process.stderr.read()
+
+
 def test_what_was_learned_before_ctrl_c_is_kept(images):
     def callback(step):
         if step["step"] == 4:
@@ -117,15 +174,45 @@ def test_what_was_learned_before_ctrl_c_is_kept(images):
     assert 4 <= model.n_steps_ < 6000 and model.transform(images).gap.max() <= 0.01
 
 
-def test_the_progress_bar(images, capsys):
+def test_the_progress_bar_of_a_terminal(images, capsys, monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     OnlineCSC(**SMALL, verbose=1).fit(images)
     shown = capsys.readouterr()
     assert shown.out == "" and "6/6" in shown.err and "objective" in shown.err and shown.err.endswith("\n")
-    assert shown.err.startswith("\rocsc [")
+    assert shown.err.startswith("\rocsc [") and shown.err.count("\n") == 1
     OnlineCSC(**SMALL, verbose=1).fit(iter(images))
-    assert "1 samples" in capsys.readouterr().err
+    shown = capsys.readouterr().err
+    assert "\rocsc 1 samples" in shown and "\rocsc 6 samples" in shown
     OnlineCSC(**SMALL).fit(images)
     assert capsys.readouterr().err == ""
+
+
+def test_progress_in_a_file_is_a_line_now_and_then(images, capsys, monkeypatch):
+    slowly = lambda step: time.sleep(0.15)  # noqa: E731
+    OnlineCSC(**SMALL, verbose=1, callback=slowly).fit(images)
+    shown = capsys.readouterr().err
+    assert "\r" not in shown and shown.count("\n") == 1 and "6/6" in shown
+    monkeypatch.setattr("ocsc._progress.EVERY_IN_FILES", 0.25)
+    OnlineCSC(**SMALL, verbose=1, callback=slowly).fit(images)
+    lines = capsys.readouterr().err.splitlines()
+    assert 3 <= len(lines) <= 5 and "6/6" in lines[-1]
+
+
+NOTEBOOK = """
+import numpy as np, ocsc, time
+X = np.random.default_rng(0).standard_normal((12, 24, 24))
+model = ocsc.OnlineCSC(n_filters=5, filter_shape=(5, 5), beta=0.3, verbose=1, callback=lambda step: time.sleep(0.15))
+_ = model.fit(X)
+"""
+
+
+def test_the_progress_bar_of_a_notebook_is_one_output():
+    nbformat, nbclient, _ = require("nbformat"), require("nbclient"), require("ipykernel")
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(NOTEBOOK)])
+    nbclient.NotebookClient(notebook, timeout=120, kernel_name="python3").execute()
+    (output,) = notebook.cells[0].outputs
+    assert output.output_type == "display_data" and output.data["text/plain"].startswith("ocsc [====")
+    assert "12/12" in output.data["text/plain"]
 
 
 def test_threads_do_not_change_the_result(images):

@@ -166,10 +166,21 @@ impl<T: Real> Saved<T> {
 
 /// Writes a model file; with `progress`, a checkpoint.
 pub fn save<T: Real>(path: &Path, learner: &dyn Learner<T>, progress: Option<&Progress>) -> Result<()> {
+    let state = progress.map(|progress| (progress, learner.state()));
+    replace_model(path, |file| encode(path, learner.config(), learner.dictionary(), state, file))
+}
+
+/// Writes a model file of what was learned so far, without a learner.
+pub fn save_model<T: Real>(path: &Path, config: &Config, dictionary: &Dictionary<T>) -> Result<()> {
+    replace_model(path, |file| encode(path, config, dictionary, None, file))
+}
+
+/// Writes a model file with [`replace_file`].
+fn replace_model(path: &Path, encode: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
     let mut write = None;
     let written = replace_file(path, |temporary| {
         let mut file = BufWriter::new(File::create(temporary)?);
-        match encode(path, learner, progress, &mut file) {
+        match encode(&mut file) {
             Err(Error::Io { source, .. }) => return Err(source),
             Err(error) => {
                 // The temporary file is given up by any error; this one is told instead of it.
@@ -186,29 +197,29 @@ pub fn save<T: Real>(path: &Path, learner: &dyn Learner<T>, progress: Option<&Pr
 /// A model file in memory; with `progress`, a checkpoint.
 pub fn to_bytes<T: Real>(learner: &dyn Learner<T>, progress: Option<&Progress>) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    encode(Path::new("model"), learner, progress, &mut bytes)?;
+    let state = progress.map(|progress| (progress, learner.state()));
+    encode(Path::new("model"), learner.config(), learner.dictionary(), state, &mut bytes)?;
     Ok(bytes)
 }
 
-/// Writes the content of a model file; `path` is for messages.
+/// Writes the content of a model file, or with a state that of a checkpoint; `path` is for messages.
 fn encode<T: Real>(
     path: &Path,
-    learner: &dyn Learner<T>,
-    progress: Option<&Progress>,
+    config: &Config,
+    dictionary: &Dictionary<T>,
+    state: Option<(&Progress, State<'_, T>)>,
     to: &mut dyn Write,
 ) -> Result<()> {
     let json = |value: serde_json::Result<String>| {
         value.map_err(|e| Error::file(path, "settings", "values that JSON can hold", e))
     };
-    let dictionary = learner.dictionary();
     let shape = dictionary.shape();
     let mut axes = vec![dictionary.n_filters(), shape.channels];
     axes.extend(shape.axes(dictionary.rank()));
     let mut tensors = vec![("dictionary".to_owned(), axes, dictionary.data())];
     let mut metadata =
-        BTreeMap::from([("format", FORMAT.to_owned()), ("config", json(serde_json::to_string(learner.config()))?)]);
-    let state = learner.state();
-    if let Some(progress) = progress {
+        BTreeMap::from([("format", FORMAT.to_owned()), ("config", json(serde_json::to_string(config))?)]);
+    if let Some((progress, state)) = &state {
         metadata.insert("progress", json(serde_json::to_string(progress))?);
         metadata.insert("numbers", json(serde_json::to_string(&state.numbers))?);
         for (name, data) in &state.arrays {

@@ -77,8 +77,9 @@ impl<T: Real> Dictionary<T> {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let mut data = Vec::new();
         if data.try_reserve_exact(n_filters.saturating_mul(shape.len())).is_err() {
-            let found = format!("{n_filters} filters of {shape}");
-            return Err(Error::invalid("dictionary", "a size that fits in memory", found));
+            return Err(Error::Memory(format!(
+                "{n_filters} filters of {shape} do not fit in memory; use fewer or smaller filters"
+            )));
         }
         for _ in 0..n_filters {
             let filter: Vec<f64> = (0..shape.len()).map(|_| StandardNormal.sample(&mut rng)).collect();

@@ -157,7 +157,8 @@ pub(crate) fn check_batch<T: Real>(samples: &[Sample<T>]) -> Result<()> {
 fn check_values<T: Real>(samples: &[Sample<T>]) -> Result<()> {
     for sample in samples {
         if let Some(v) = sample.data().iter().find(|v| v.f64().abs() > T::LARGEST) {
-            let expected = format!("values up to {:e} in {} (scale the samples, or use f64)", T::LARGEST, T::NAME);
+            let advice = if T::LARGEST < f64::LARGEST { "scale the samples, or use f64" } else { "scale the samples" };
+            let expected = format!("values up to {:e} in {} ({advice})", T::LARGEST, T::NAME);
             return Err(Error::invalid("sample", expected, format!("{v:e}")));
         }
     }

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import pickle
+import re
+import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
@@ -29,7 +32,7 @@ class Code:
     value : ndarray of shape (n,)
         The coefficient.
     shape : tuple
-        The shape of the dense code: (filters, axes...).
+        The shape of the dense code: (filters, axes...). ``numpy.asarray(code)`` is `to_dense`.
     objective, gap, beta : float
         1/2 ||x - D z||^2 + beta ||z||_1, its relative duality gap, and the weight of the l1 norm; NaN where unknown.
     """
@@ -75,32 +78,56 @@ class Code:
         dense[(self.filter, *self.position.T)] = self.value
         return dense
 
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> Array:
+        return _as_array(self.to_dense(), dtype, copy)
+
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes a ``.npz`` file, as the program's ``ocsc code`` does."""
-        np.savez(
-            path,
-            filter=self.filter.astype("<i4"),
-            position=self.position.astype("<i4"),
-            value=self.value,
-            shape=np.asarray(self.shape, "<i8"),
-            objective=np.float64(self.objective),
-            gap=np.float64(self.gap),
-            beta=np.float64(self.beta),
-        )
+        """Writes a file in the format ``.npz``, under the very name given, as the program's ``ocsc code`` does."""
+        # numpy would append .npz to other names, but not to files.
+        with open(path, "wb") as file:
+            np.savez(
+                file,
+                filter=self.filter.astype("<i4"),
+                position=self.position.astype("<i4"),
+                value=self.value,
+                shape=np.asarray(self.shape, "<i8"),
+                objective=np.float64(self.objective),
+                gap=np.float64(self.gap),
+                beta=np.float64(self.beta),
+            )
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Code:
         """Reads what `save`, or the program, wrote."""
-        with np.load(path) as file:
-            return _one(_arrays(file, path))
+        arrays = _arrays(path)
+        if "offset" in arrays:
+            n = len(arrays["offset"]) - 1
+            raise ValueError(f"{os.fspath(path)}: expected the code of one sample, found those of {n}; read them with Codes.load")
+        return _one(arrays)
 
 
-def _arrays(file: Mapping[str, Any], path: str | os.PathLike[str]) -> dict[str, Array]:
+def _as_array(dense: Array, dtype: npt.DTypeLike | None, copy: bool | None) -> Array:
+    """What numpy asks of dense codes, which are made for it."""
+    if copy is False:
+        raise ValueError("codes: a dense array is always a copy; expected copy=None or True")
+    array: Array = dense if dtype is None else dense.astype(dtype)
+    return array
+
+
+def _arrays(path: str | os.PathLike[str]) -> dict[str, Array]:
     """The arrays of a file of codes."""
-    missing = [name for name in ("filter", "position", "value", "shape") if name not in file]
-    if missing:
-        raise ValueError(f"{os.fspath(path)}: expected the arrays of sparse codes, found none called {', '.join(missing)}")
-    return {name: np.asarray(file[name]) for name in file}
+    name = os.fspath(path)
+    try:
+        loaded = np.load(path)
+    except (ValueError, EOFError, zipfile.BadZipFile, pickle.UnpicklingError) as error:
+        raise ValueError(f"{name}: expected a .npz file of sparse codes, found something else") from error
+    if isinstance(loaded, np.ndarray):
+        raise ValueError(f"{name}: expected a .npz file of sparse codes, found a single array of shape {loaded.shape}")
+    with loaded as file:
+        missing = [name for name in ("filter", "position", "value", "shape") if name not in file]
+        if missing:
+            raise ValueError(f"{name}: expected the arrays of sparse codes, found none called {', '.join(missing)}")
+        return {name: np.asarray(file[name]) for name in file}
 
 
 def _one(arrays: Mapping[str, Array]) -> Code:
@@ -226,13 +253,10 @@ class Codes:
         return dense
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> Array:
-        if copy is False:
-            raise ValueError("codes: a dense array is always a copy; expected copy=None or True")
         dense = self.to_dense()
         if isinstance(dense, list):
             raise ValueError("codes: expected samples of one size to make one array of; to_dense() gives a list")
-        array: Array = dense if dtype is None else dense.astype(dtype)
-        return array
+        return _as_array(dense, dtype, copy)
 
     def _sample(self) -> Array:
         """The sample of every entry."""
@@ -265,11 +289,21 @@ class Codes:
         ----------
         path : path
             A name that ends in ``.npz``: one file with all samples; or a folder, made if absent: one file per sample, as
-            the program's ``ocsc code`` writes them and ``ocsc reconstruct`` reads them.
+            the program's ``ocsc code`` writes them and ``ocsc reconstruct`` reads them. The folder then holds these codes
+            alone: those of an earlier save are replaced, and a folder with other ``.npz`` files is refused.
         """
         path = Path(path)
         if path.suffix != ".npz":
             path.mkdir(parents=True, exist_ok=True)
+            earlier = sorted(path.glob("*.npz"))
+            others = [file.name for file in earlier if not re.fullmatch(r"sample-[0-9]{6,}\.npz", file.name)]
+            if others:
+                raise ValueError(
+                    f"{path}: expected a folder without other .npz files, which would be read as codes too, found "
+                    f"{others[0]}; choose another folder"
+                )
+            for file in earlier:
+                file.unlink()
             for i, code in enumerate(self):
                 code.save(path / f"sample-{i:06}.npz")
             return
@@ -294,8 +328,7 @@ class Codes:
             if not names:
                 raise ValueError(f"{path}: expected codes ending in .npz, found none")
             return stack([Code.load(name) for name in names])
-        with np.load(path) as file:
-            arrays = _arrays(file, path)
+        arrays = _arrays(path)
         if "offset" not in arrays:
             return stack([_one(arrays)])
         unknown = np.full(len(arrays["offset"]) - 1, np.nan)

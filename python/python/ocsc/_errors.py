@@ -1,6 +1,8 @@
 """Exceptions and warnings of our own."""
 
 import sys
+import warnings
+from pathlib import Path
 
 
 class NotFittedError(ValueError, AttributeError):
@@ -12,6 +14,15 @@ class NotFittedError(ValueError, AttributeError):
 
 class ConvergenceWarning(UserWarning):
     """Some codes did not come as close to optimal as was asked; their ``gap`` says how close they came."""
+
+
+def warn_of_codes(message: str) -> None:
+    """Warns with `ConvergenceWarning` at the line outside this package that called."""
+    here, level = str(Path(__file__).parent), 1
+    frame = sys._getframe()
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(here):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, ConvergenceWarning, stacklevel=level)
 
 
 def not_fitted(name: str) -> NotFittedError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,9 +12,9 @@ import numpy.typing as npt
 
 from . import _native
 from ._codes import Code, Codes
-from ._errors import not_fitted
-from ._functions import assemble, code_all, one, source_of
-from ._inputs import Array, Layout, Reader, Stream, is_stream, reader
+from ._errors import not_fitted, warn_of_codes
+from ._functions import assemble, check_codes, code_all, one, source_of
+from ._inputs import SPATIAL, Array, Layout, Reader, Stream, is_stream, reader
 from ._progress import Bar
 from ._settings import (
     RECORDED,
@@ -61,7 +61,7 @@ class OnlineCSC:
     ----------
     n_filters : int, default=100
         Number of filters.
-    filter_shape : int or tuple of int, default=(11, 11)
+    filter_shape : int or sequence of int, default=(11, 11)
         Filter size: one length for every axis, or one for each.
     beta : float, default=1.0
         Weight of the l1 norm.
@@ -80,7 +80,9 @@ class OnlineCSC:
         What lies outside a sample: itself again (circular), zeros (zero), or nothing that counts (free); all
         methods but ocsc take circular.
     init : {'random', 'patches'} or array, default='random'
-        Initial dictionary: random, patches (of the data), or an array of shape (K, C, axes...) or (K, axes...).
+        Initial dictionary: random, patches (of the data), or an array of shape (K, C, axes...) or (K, axes...). An array
+        also says how many filters there are and of what size; ``n_filters`` and ``filter_shape`` must say the same, or have
+        their defaults.
     random_state : int, numpy generator or None, default=0
         Seeds the initial dictionary and the visiting order. None draws a seed, so that every run differs.
     threads : int, optional
@@ -142,11 +144,12 @@ class OnlineCSC:
     memory_limit : int or str, optional
         Refuse to start if more memory than this would be needed, e.g. 500MB or 32GB; what is free by default.
     verbose : int, default=0
-        1 shows a progress bar on stderr, in terminals and notebooks.
+        1 shows a progress bar, on stderr of terminals and as one output of a notebook's cell; elsewhere it writes a line to
+        stderr every five seconds, and at the end.
     callback : callable, optional
         Called as ``callback(step)`` after every step, in the thread that called, with a `Step`: a dict of what happened. If it
-        returns True the run ends there; None and False go on. An exception ends the run and is raised. The estimator itself
-        changes when the run has ended.
+        returns True the run ends there; None and False go on. An exception ends the run and is raised. What was learned up to
+        the step is in the estimator: a callback may look at ``filters_``, or call ``score`` on other samples.
 
     Attributes
     ----------
@@ -191,7 +194,7 @@ class OnlineCSC:
     def __init__(
         self,
         n_filters: int = 100,
-        filter_shape: int | tuple[int, ...] = (11, 11),
+        filter_shape: int | Sequence[int] = (11, 11),
         beta: float = 1.0,
         beta_ratio: float | None = None,
         method: str = "ocsc",
@@ -277,6 +280,10 @@ class OnlineCSC:
         they are needed; those of iterators in the order in which they come, and not one more than needed is drawn.
 
         Whatever ends a run early (Ctrl-C, an exception, a callback, ``time_limit``), what was learned up to there is kept.
+        After Ctrl-C a step that takes long ends in the background: the estimator is as it was before that step, until the step
+        has ended. `partial_fit`, a checkpoint and a pickle need the end of it and wait; Ctrl-C ends the waiting too.
+
+        Warns with `ConvergenceWarning`, once, if codes did not reach ``tol`` on the way.
 
         Parameters
         ----------
@@ -299,17 +306,12 @@ class OnlineCSC:
         """
         source = source_of(X, self.axes, rank_of(self.filter_shape), mask)
         learner = self._new_learner(source)
-        total: int | None = None
+        total = None
         if isinstance(source, Stream):
             source.check_passes(self.passes)
         else:
             total = len(source) * self.passes
-        try:
-            self._run(learner, source, self.passes, total)
-        finally:
-            # Not if it was refused at the door: then the estimator is as before.
-            if learner.is_started:
-                self._adopt(learner, source)
+        self._run(learner, source, source, self.passes, total)
         return self
 
     def partial_fit(self, X: Any, y: object = None, mask: Any = None) -> OnlineCSC:
@@ -352,12 +354,8 @@ class OnlineCSC:
         method = self.method if old is None else old.settings()["method"]
         if method in _native.batch_methods():
             raise ValueError(f"method: expected one that learns online for partial_fit, found {method!r}; use fit")
-        try:
-            stream = source if isinstance(source, Stream) else _InOrder(source)
-            self._run(learner, stream, 1, None if isinstance(source, Stream) else len(source))
-        finally:
-            if learner.is_started:
-                self._adopt(learner, source)
+        stream = source if isinstance(source, Stream) else _InOrder(source)
+        self._run(learner, source, stream, 1, None if isinstance(source, Stream) else len(source))
         return self
 
     def _new_learner(self, source: Reader | Stream) -> _native.Learner:
@@ -368,7 +366,8 @@ class OnlineCSC:
         settings["filter_shape"] = lengths(self.filter_shape, rank)
         settings["random_state"] = seed_of(self.random_state)
         settings["dtype"] = dtype_of(self.dtype, source.dtype)
-        return _native.Learner(settings, filters_of(self.init, rank), positive("beta_ratio", self.beta_ratio))
+        init = filters_of(self.init, self.n_filters, self.filter_shape, rank)
+        return _native.Learner(settings, init, positive("beta_ratio", self.beta_ratio))
 
     def _check_features(self, source: Reader | Stream) -> None:
         """That signals are as long as the filters, in scikit-learn's words; others are refused when they are read."""
@@ -381,8 +380,10 @@ class OnlineCSC:
                     "filters (filter_shape)"
                 )
 
-    def _run(self, learner: _native.Learner, source: Any, passes: int, total: int | None) -> None:
-        """Learns, with progress bar and callback."""
+    def _run(
+        self, learner: _native.Learner, source: Reader | Stream, drawn: Any, passes: int, total: int | None
+    ) -> None:
+        """Learns from what is ``drawn`` from the source, with progress bar and callback."""
         done = learner.n_samples if learner.is_started else 0
         bar = Bar(None if total is None else done + total) if self.verbose else None
         callback = self.callback
@@ -390,19 +391,37 @@ class OnlineCSC:
         def watch(step: Step) -> bool:
             if bar is not None:
                 bar.show(step)
-            return callback is not None and bool(callback(step))
+            if callback is None:
+                return False
+            # Whatever it looks at is as it was after this step.
+            self._adopt(learner, source)
+            return bool(callback(step))
 
         watcher = None if bar is None and callback is None else watch
-        limits = (positive("stop_tol", self.stop_tol), positive("time_limit", self.time_limit), threads_of(self.threads))
+        limits = (
+            positive("stop_tol", self.stop_tol),
+            positive("time_limit", self.time_limit),
+            threads_of(self.threads),
+            bytes_of(self.memory_limit),
+        )
         try:
-            if isinstance(source, Reader):
-                limit = bytes_of(self.memory_limit)
-                learner.fit(source, len(source), watcher, *limits, limit, source.sizes())
+            if isinstance(drawn, Reader):
+                learner.fit(drawn, len(drawn), watcher, *limits, drawn.sizes())
             else:
-                learner.fit_stream(source, passes, watcher, *limits)
+                learner.fit_stream(drawn, passes, watcher, *limits)
         finally:
+            # Not if it was refused at the door: then the estimator is as before.
+            if learner.is_started:
+                self._adopt(learner, source)
             if bar is not None:
                 bar.close()
+        missed, worst = learner.missed
+        if missed:
+            warn_of_codes(
+                f"the codes of {missed} steps did not reach the tolerance {learner.settings()['tol']} (the worst relative gap "
+                f"is {worst:.2g}); history_['gap'] has them all. Raise tol or max_rounds (max_iters for methods other than "
+                "ocsc), or use dtype='f64'"
+            )
 
     def _adopt(self, learner: _native.Learner, source: Reader | Stream) -> None:
         self._learner = learner
@@ -480,11 +499,25 @@ class OnlineCSC:
         settings.update(tol=self.tol, max_rounds=self.max_rounds, method="ocsc")
         return settings, learner.filters()
 
+    def _axes(self) -> str | None:
+        """Of samples: those that were set, or those that were learned from."""
+        return self._layout.letters if self.axes is None and "C" in self._layout.letters else self.axes
+
     def _source(self, X: Any, mask: Any) -> Reader | Stream:
-        axes = self.axes
-        if axes is None and "C" in self._layout.letters:
-            axes = self._layout.letters
-        return source_of(X, axes, self._layout.rank, mask)
+        return source_of(X, self._axes(), self._layout.rank, mask)
+
+    def _letters(self, channels: int) -> str:
+        """Of sets of samples that are made of codes."""
+        rank = self._layout.rank
+        axes = self._axes()
+        if axes is None:
+            return ("NC" if channels > 1 else "N") + SPATIAL[rank]
+        letters = _native.axes(axes)
+        if Layout(letters.replace("N", "")).rank != rank:
+            raise ValueError(f"axes: expected {rank} spatial axes, as the filters have, found {axes!r}")
+        if "C" not in letters and channels > 1:
+            raise ValueError(f"axes: expected a C for the {channels} channels that the filters have, found {axes!r}")
+        return letters if "N" in letters else "N" + letters
 
     def transform(self, X: Any, mask: Any = None) -> Codes:
         """Sparse codes of samples, to a relative duality gap of ``tol``, by the active-set coder whatever the method.
@@ -534,23 +567,22 @@ class OnlineCSC:
         Returns
         -------
         ndarray or list of ndarray
-            An array with the axes that were learned from where sizes are equal, in f64; else a list. For a `Code`, its
-            sample.
+            An array with the axes of ``axes``, or those that were learned from, where sizes are equal, in f64; else a list.
+            For a `Code`, its sample.
         """
+        check_codes(X, "X")
         settings, filters = self._coding()
+        letters = self._letters(filters.shape[1])
         parts = [X] if isinstance(X, Code) else list(X)
         samples = [one(part, filters, settings) for part in parts]
-        if original is not None:
-            originals = reader(original, self.axes, self._layout.rank, single=isinstance(X, Code))
+        if original is not None and parts:
+            originals = reader(original, self._axes(), self._layout.rank, single=isinstance(X, Code))
             if len(originals) != len(samples):
                 raise ValueError(f"original: expected {len(samples)} samples, as there are codes, found {len(originals)}")
             samples = [_native.undo(settings["preprocess"], originals(i), x) for i, x in enumerate(samples)]
-        layout = self._layout if "C" in self._layout.letters or filters.shape[1] == 1 else Layout("C" + self._layout.letters)
+        layout = Layout(letters.replace("N", ""))
         turned = [layout.turn_back(sample) for sample in samples]
-        if isinstance(X, Code):
-            return turned[0]
-        letters = _native.axes(self.axes) if self.axes is not None else "N" + layout.letters
-        return assemble(turned, letters)
+        return turned[0] if isinstance(X, Code) else assemble(turned, letters)
 
     def evaluate(self, X: Any, mask: Any = None, tol: float | None = None) -> dict[str, float]:
         """How well the filters represent samples, as the program's ``ocsc evaluate`` says.

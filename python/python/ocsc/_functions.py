@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import warnings
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from . import _native
 from ._codes import Code, Codes, concatenate, from_native
-from ._errors import ConvergenceWarning
-from ._inputs import Array, Layout, Reader, Stream, is_stream, reader
+from ._errors import warn_of_codes
+from ._inputs import Array, Item, Layout, Reader, Stream, is_stream, numeric, reader
 from ._settings import dtype_of, threads_of
 
 if TYPE_CHECKING:
@@ -24,9 +24,7 @@ GROUP = 16
 
 def full_filters(filters: npt.ArrayLike, axes: str | None, rank: int | None = None) -> Array:
     """Filters as (K, C, axes...), from that or from (K, axes...); which of the two, axes decide where it is not plain."""
-    array = np.asarray(filters)
-    if array.dtype != np.float32:
-        array = array.astype(np.float64, copy=False)
+    array, _ = numeric(filters, "filters")
     if array.ndim < 2 or array.ndim > 5:
         raise ValueError(f"filters: expected shape (K, axes...) or (K, C, axes...), found {array.shape}")
     has_channels = array.ndim == 5
@@ -42,27 +40,27 @@ def full_filters(filters: npt.ArrayLike, axes: str | None, rank: int | None = No
 def code_all(settings: dict[str, Any], filters: Array, source: Reader | Stream, threads: int | None) -> Codes:
     """The codes of all samples of a source; warns of those that did not reach the tolerance."""
     rank = filters.ndim - 2
-    rest = [(source, len(source))] if isinstance(source, Reader) else _groups(source)
     parts = []
     missed = 0
-    for get, length in rest:
+    for get, length in _groups(source):
         raw = _native.code(settings, filters, get, length, threads)
         missed += int(np.count_nonzero(~raw["converged"]))
         parts.append(from_native(raw, len(filters), rank, settings["beta"]))
     codes = concatenate(parts)
     if missed:
-        warnings.warn(
+        warn_of_codes(
             f"{missed} of {len(codes)} codes did not reach the tolerance {settings['tol']}; codes.gap says how close they "
-            "came. Raise max_rounds, or use dtype='f64'",
-            ConvergenceWarning,
-            stacklevel=3,
+            "came. Raise max_rounds, or use dtype='f64'"
         )
     return codes
 
 
-def _groups(stream: Stream) -> Any:
-    """A stream as readers of a few samples each."""
-    while items := stream(GROUP):
+def _groups(source: Reader | Stream) -> Iterator[tuple[Callable[[int], Item], int]]:
+    """A source as readers: a stream as many, of a few samples each."""
+    if isinstance(source, Reader):
+        yield source, len(source)
+        return
+    while items := source(GROUP):
         yield items.__getitem__, len(items)
 
 
@@ -161,7 +159,7 @@ def beta_max(
     ndarray of shape (n,)
     """
     full = full_filters(filters, axes)
-    source = reader(X, axes, full.ndim - 2, mask)
+    source = source_of(X, axes, full.ndim - 2, mask)
     settings = {
         "boundary": boundary,
         "preprocess": preprocess,
@@ -169,7 +167,8 @@ def beta_max(
         "filter_shape": list(full.shape[2:]),
         "dtype": dtype_of(dtype, source.dtype),
     }
-    return np.asarray(_native.beta_max(settings, full, source, len(source), threads_of(threads)))
+    parts = [_native.beta_max(settings, full, get, n, threads_of(threads)) for get, n in _groups(source)]
+    return np.concatenate([np.asarray(part) for part in parts])
 
 
 def reconstruct(
@@ -193,6 +192,7 @@ def reconstruct(
     ndarray or list of ndarray
         An array with one sample after the other where sizes are equal, in f64; else a list. For a `Code`, its sample.
     """
+    check_codes(codes, "codes")
     rank = (len(codes.shape) if isinstance(codes, Code) else codes.shapes.shape[1]) - 1
     full = full_filters(filters, axes, rank)
     letters = _native.axes(axes) if axes is not None else ("NC" if full.shape[1] > 1 else "N") + "DHW"[3 - rank :]
@@ -203,9 +203,27 @@ def reconstruct(
     return assemble([layout.turn_back(one(part, full, settings)) for part in codes], letters)
 
 
+def check_codes(codes: Any, name: str) -> None:
+    """That these are codes, and no dense array."""
+    if isinstance(codes, (Codes, Code)):
+        return
+    advice = "give what transform or ocsc.code returned"
+    if isinstance(codes, np.ndarray):
+        advice += (
+            "; a dense array z of one sample, of shape (filters, axes...), is "
+            "ocsc.Code(z.nonzero()[0], np.argwhere(z)[:, 1:], z[z != 0], z.shape)"
+        )
+    raise TypeError(f"{name}: expected Codes or a Code, found {type(codes).__name__}; {advice}")
+
+
 def one(code: Code, filters: Array, settings: dict[str, Any]) -> Array:
     """The sample (channel, depth, height, width) of a code."""
     axes = code.shape[1:]
+    if len(axes) != filters.ndim - 2:
+        raise ValueError(
+            f"code: expected {filters.ndim - 2} spatial axes, as the filters have, found {len(axes)} in {code!r}; give the "
+            "filters that it was made with"
+        )
     shape = (1,) * (3 - len(axes)) + axes
     inside = bool(np.all((code.position >= 0) & (code.position < np.array(axes, int))))
     if not inside or code.shape[0] != len(filters):
@@ -220,6 +238,8 @@ def one(code: Code, filters: Array, settings: dict[str, Any]) -> Array:
 
 def assemble(samples: list[Array], letters: str) -> Any:
     """Samples as one array where their sizes are equal, with the N axis where the letters have it."""
+    if not samples:
+        return np.zeros([0] * len(letters if "N" in letters else "N" + letters))
     if any(sample.shape != samples[0].shape for sample in samples):
         return samples
     return np.stack(samples, axis=letters.index("N") if "N" in letters else 0)
@@ -230,8 +250,9 @@ def preprocess(X: Any, steps: str, *, mask: Any = None, axes: str | None = None)
 
     Parameters
     ----------
-    X : array or list of arrays
-        Samples. Without `axes`, arrays of 2 or 3 axes are (n, W) or (n, H, W).
+    X : array, list of arrays, or iterable
+        Samples. Without `axes`, arrays of 2 or 3 axes are (n, W) or (n, H, W); with axes that have no N, an array of these
+        axes is one sample.
     steps : str
         Steps such as ``'gray,lcn,taper'`` or ``'lowpass=5,scale'``, as for `OnlineCSC`.
     mask : array or list of arrays, optional
@@ -242,7 +263,7 @@ def preprocess(X: Any, steps: str, *, mask: Any = None, axes: str | None = None)
     Returns
     -------
     ndarray or list of ndarray
-        In f64; of the axes of X, with one channel after ``gray``.
+        In f64; with the axes of X, and one channel after ``gray``.
 
     Examples
     --------
@@ -251,8 +272,11 @@ def preprocess(X: Any, steps: str, *, mask: Any = None, axes: str | None = None)
     >>> bool(abs(ocsc.preprocess(X, "mean").mean()) < 1e-12)
     True
     """
-    source = reader(X, axes, None, mask)
-    prepared = [source.layout.turn_back(_native.prepare(steps, source(i))) for i in range(len(source))]
+    source = source_of(X, axes, None, mask)
+    items = (get(i) for get, n in _groups(source) for i in range(n))
+    prepared = [source.layout.turn_back(_native.prepare(steps, item)) for item in items]
+    if isinstance(source, Reader) and source.is_one:
+        return prepared[0]
     letters = "N" + source.layout.letters if axes is None or "N" not in axes.upper() else _native.axes(axes)
     return assemble(prepared, letters)
 

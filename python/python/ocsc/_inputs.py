@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ._codes import Code, Codes
 from ._native import axes as parse_axes
 
 Array = npt.NDArray[Any]
@@ -74,13 +75,17 @@ def choose_axes(axes: str | None, ndim: int, rank: int | None, stacked: bool) ->
     if own_ndim == wanted and wanted in (SPATIAL if rank is not None else (1, 2)):
         return "N" * stacked + SPATIAL[wanted]
     n, what = ("N", "X") if stacked else ("", "a sample")
-    shape = "(" + ", ".join(n + SPATIAL.get(wanted, "HW")) + ")"
-    message = f"{what}: expected {wanted + stacked if rank else '2 or 3'} axes {shape}, found {ndim}"
+    shapes = ["(" + ", ".join(n + SPATIAL[r]) + ("," if len(n) + r == 1 else "") + ")" for r in ([rank] if rank else [1, 2])]
+    counts = [str(r + stacked) for r in ([rank] if rank else [1, 2])]
+    message = f"{what}: expected {' or '.join(counts)} axes {' or '.join(shapes)}, found {ndim}"
     if stacked and rank is not None and ndim == rank:
         raise ValueError(f"{message}. Reshape your data: one sample is X[None]; sets of signals take a filter_shape of one length")
     if own_ndim == wanted + 1 or rank is None:
         spatial = SPATIAL.get(wanted, "HW") if rank is not None else "HW"
-        raise ValueError(f"{message}; with channels, say where they are: axes={n + 'C' + spatial!r} or {n + spatial + 'C'!r}")
+        volumes = f"; for volumes say axes={n + 'DHW'!r}" if rank is None else ""
+        raise ValueError(
+            f"{message}; with channels, say where they are: axes={n + 'C' + spatial!r} or {n + spatial + 'C'!r}{volumes}"
+        )
     raise ValueError(f"{message}; say what they are with axes, e.g. {n + 'C' + SPATIAL.get(wanted, 'HW')!r}")
 
 
@@ -96,6 +101,8 @@ def numeric(sample: Any, what: str = "X") -> tuple[Array, npt.NDArray[np.bool_] 
         return (values if values.flags.aligned else values.copy()), mask
     if values.dtype.kind == "c":
         raise ValueError(f"{what}: Complex data not supported; expected real numbers, found {values.dtype}")
+    if values.dtype.kind in "mMV":
+        raise TypeError(f"{what}: expected real numbers, found an array of {values.dtype}; pick or convert the numbers in it")
     return values.astype(np.float64), mask
 
 
@@ -115,6 +122,7 @@ class Reader:
         mask: Callable[[int], Any] | None,
         dtype: np.dtype[Any] | None,
         shapes: Sequence[tuple[int, ...]] | None,
+        is_one: bool = False,
     ) -> None:
         self._get = get
         self._length = length
@@ -123,18 +131,21 @@ class Reader:
         self.dtype = dtype
         self.shapes = shapes
         """Of the samples, as users write them, where they are known without reading; one stands for all."""
+        self.is_one = is_one
+        """Whether what was given is a sample, and no set of one."""
 
     def __len__(self) -> int:
         return self._length
 
-    def sizes(self) -> list[tuple[int, int, int, int]]:
-        """The shapes (channel, depth, height, width) that occur, as far as they are known without reading."""
-        sizes = set()
-        for shape in set(self.shapes or []):
+    def sizes(self) -> list[tuple[int, tuple[int, int, int, int]]]:
+        """The shapes (channel, depth, height, width) that occur, as far as they are known without reading, each with the
+        number of the first sample that has it."""
+        sizes: dict[tuple[int, int, int, int], int] = {}
+        for i, shape in enumerate(self.shapes or []):
             if len(shape) == len(self.layout.letters):
                 lengths = dict(zip(self.layout.letters, shape))
-                sizes.add((lengths.get("C", 1), lengths.get("D", 1), lengths.get("H", 1), lengths["W"]))
-        return sorted(sizes)
+                sizes.setdefault((lengths.get("C", 1), lengths.get("D", 1), lengths.get("H", 1), lengths["W"]), i)
+        return [(i, size) for size, i in sizes.items()]
 
     def __call__(self, index: int) -> Item:
         return item(self._get(index), self.layout, None if self._mask is None else self._mask(index), f"X[{index}]")
@@ -217,6 +228,8 @@ def is_array(data: Any) -> bool:
 
 def reader(data: Any, axes: str | None, rank: int | None, mask: Any = None, single: bool = False) -> Reader:
     """A reader of anything indexable; with ``single``, an array may also be one sample."""
+    if isinstance(data, (Code, Codes)):
+        raise TypeError(f"X: expected samples, found {type(data).__name__}; inverse_transform and reconstruct take codes")
     if hasattr(data, "tocsr") or hasattr(data, "toarray"):
         raise TypeError("X: expected dense samples, found a sparse array; sparse data must be made dense with X.toarray()")
     mapping = hasattr(data, "keys") and not hasattr(data, "shape")
@@ -224,6 +237,8 @@ def reader(data: Any, axes: str | None, rank: int | None, mask: Any = None, sing
         raise TypeError(
             f"X: expected an array (n, H, W), a list of arrays or an iterator, found {type(data).__name__}"
         )
+    if isinstance(data, np.ndarray) and data.dtype == object and data.ndim == 1:
+        data = list(data)
     if isinstance(data, np.ndarray) or is_array(data) or hasattr(data, "shape"):
         return stack_reader(data, axes, rank, mask, single)
     if not hasattr(data, "__len__"):
@@ -250,10 +265,13 @@ def stack_reader(data: Any, axes: str | None, rank: int | None, mask: Any, singl
         raise ValueError("X: Expected 2D array or more, got scalar array instead; Reshape your data")
     if dtype is not None and dtype.kind == "c":
         raise ValueError("X: Complex data not supported; expected real numbers")
+    if dtype is not None and dtype.kind in "mMV":
+        raise TypeError(f"X: expected real numbers, found an array of {dtype}; pick or convert the numbers in it")
     if dtype is not None and dtype.kind in "OUS":
         array, dtype = array.astype(np.float64), np.dtype(np.float64)
     letters = stack_letters(axes, ndim, rank, single)
-    if "N" not in letters:
+    is_one = "N" not in letters
+    if is_one:
         array, letters = array[None], "N" + letters
         mask = mask if mask is None else np.asarray(mask)[None]
     if letters[0] != "N":
@@ -264,7 +282,7 @@ def stack_reader(data: Any, axes: str | None, rank: int | None, mask: Any, singl
         raise ValueError(f"X: Found array with 0 sample(s) (shape={tuple(array.shape)}) while a minimum of 1 is required.")
     if 0 in shape:
         raise ValueError(f"X: Found array with 0 feature(s) (shape={tuple(array.shape)}) while a minimum of 1 is required.")
-    return Reader(array.__getitem__, length, layout, stack_masks(mask, letters, length), dtype, [shape])
+    return Reader(array.__getitem__, length, layout, stack_masks(mask, letters, length), dtype, [shape], is_one)
 
 
 def stack_letters(axes: str | None, ndim: int, rank: int | None, single: bool) -> str:

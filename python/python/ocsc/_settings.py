@@ -9,17 +9,27 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ._inputs import numeric
 from ._native import settings as native_settings
 
 RECORDED = tuple(name for name, _, _, recorded in native_settings() if recorded)
 """The settings that model files hold."""
+
+DEFAULTS = {name: default for name, default, _, _ in native_settings()}
 
 UNITS = {"": 1, "b": 1, "kb": 1e3, "mb": 1e6, "gb": 1e9, "tb": 1e12, "kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}
 
 
 def rank_of(filter_shape: Any) -> int | None:
     """How many spatial axes the filters have; none if one length stands for all."""
-    return None if np.ndim(filter_shape) == 0 else len(filter_shape)
+    if np.ndim(filter_shape) == 0:
+        return None
+    if np.ndim(filter_shape) > 1 or not 1 <= len(filter_shape) <= 3:
+        raise ValueError(
+            "filter_shape: expected one length for every axis, or one for each of one to three axes, found "
+            f"{filter_shape!r}"
+        )
+    return len(filter_shape)
 
 
 def lengths(filter_shape: Any, rank: int) -> list[int]:
@@ -50,7 +60,8 @@ def dtype_of(dtype: Any, data: np.dtype[Any] | None) -> str:
     if isinstance(dtype, str) and dtype in ("f32", "f64"):
         return dtype
     try:
-        known = np.dtype(dtype)
+        # numpy takes None for f64.
+        known = np.dtype(object if dtype is None else dtype)
     except TypeError:
         known = np.dtype(object)
     if known == np.float32:
@@ -60,11 +71,12 @@ def dtype_of(dtype: Any, data: np.dtype[Any] | None) -> str:
     raise ValueError(f"dtype: expected 'f32', 'f64' or 'auto' (f64 for data in f64, f32 for others), found {dtype!r}")
 
 
-def filters_of(init: Any, rank: int) -> str | npt.NDArray[Any]:
-    """The start: a word, or filters of shape (K, C, axes...)."""
+def filters_of(init: Any, n_filters: Any, filter_shape: Any, rank: int) -> str | npt.NDArray[Any]:
+    """The start: a word, or filters of shape (K, C, axes...), which the other two must agree with unless they have their
+    defaults."""
     if isinstance(init, str):
         return init
-    filters = np.asarray(init, dtype=np.float64)
+    filters = numeric(init, "init")[0].astype(np.float64, copy=False)
     if filters.ndim == rank + 1:
         filters = filters[:, None]
     if filters.ndim != rank + 2:
@@ -72,6 +84,14 @@ def filters_of(init: Any, rank: int) -> str | npt.NDArray[Any]:
             f"init: expected random, patches, or an array of shape (K, C, {rank} axes) or (K, {rank} axes), found shape "
             f"{filters.shape}"
         )
+    found = {"n_filters": len(filters), "filter_shape": tuple(filters.shape[2:])}
+    given = {"n_filters": n_filters, "filter_shape": tuple(lengths(filter_shape, rank))}
+    for name, value in given.items():
+        if value != found[name] and value != DEFAULTS[name]:
+            raise ValueError(
+                f"{name}: expected {found[name]}, as the filters of init have, found {value}; leave {name} out, or give "
+                "an init of this size"
+            )
     return filters
 
 
@@ -79,9 +99,9 @@ def bytes_of(limit: Any) -> int | None:
     """A number of bytes from 500_000_000, '500MB' or '32GiB'."""
     if limit is None:
         return None
-    if isinstance(limit, (int, np.integer)) and limit > 0:
+    if isinstance(limit, (int, np.integer)) and not isinstance(limit, bool) and limit > 0:
         return int(limit)
-    parts = re.fullmatch(r"([0-9.]+) *([a-zA-Z]*)", limit.strip()) if isinstance(limit, str) else None
+    parts = re.fullmatch(r"([0-9]+\.?[0-9]*|\.[0-9]+) *([a-zA-Z]*)", limit.strip()) if isinstance(limit, str) else None
     unit = UNITS.get(parts[2].lower()) if parts else None
     if parts and unit:
         return int(float(parts[1]) * unit)
@@ -93,7 +113,7 @@ def positive(name: str, value: Any) -> float | None:
     if value is None:
         return None
     try:
-        number = float(value)
+        number = -1.0 if isinstance(value, bool) else float(value)
     except (TypeError, ValueError):
         number = -1.0
     if not (number > 0 and np.isfinite(number)):
@@ -105,6 +125,6 @@ def threads_of(threads: Any) -> int | None:
     """A number of threads, or none for all cores; -1 is scikit-learn's word for all."""
     if threads is None or threads == -1:
         return None
-    if isinstance(threads, (int, np.integer)) and 1 <= threads <= 1024:
+    if isinstance(threads, (int, np.integer)) and not isinstance(threads, bool) and 1 <= threads <= 1024:
         return int(threads)
     raise ValueError(f"threads: expected a whole number from 1 to 1024, or None for all cores, found {threads!r}")

@@ -13,12 +13,14 @@ from ._inputs import Item, Layout, item, numeric
 
 
 def _pair(reference: npt.ArrayLike, estimate: npt.ArrayLike, axes: str | None) -> tuple[Item, Item]:
-    """Both as the native half takes them; without axes, two are an image and all others one long signal."""
+    """Both as the native half takes them; without axes, one is a signal and two are an image."""
     a, _ = numeric(reference, "reference")
     b, _ = numeric(estimate, "estimate")
     if a.shape != b.shape:
         raise ValueError(f"samples to compare: expected equal shapes, found {a.shape} and {b.shape}")
     letters = _native.axes(axes) if axes is not None else {1: "W", 2: "HW"}.get(a.ndim, "")
+    if "N" in letters:
+        raise ValueError(f"axes: expected those of one sample, without N, found {axes!r}; compare samples one by one")
     if not letters:
         raise ValueError(f"reference: an array of shape {a.shape} needs axes, e.g. 'CHW', 'HWC' or 'DHW'")
     layout = Layout(letters)
@@ -31,7 +33,8 @@ def mse(reference: npt.ArrayLike, estimate: npt.ArrayLike, *, axes: str | None =
     Parameters
     ----------
     reference, estimate : array
-        One sample each: (H, W), or as `axes` says. A masked array leaves out what it masks.
+        One sample each: (H, W), or as `axes` says. A masked reference leaves out what it masks. A masked estimate does not:
+        what it masks counts as zero.
     axes : str, optional
         What the axes mean, e.g. ``'CHW'``.
     """
