@@ -123,7 +123,7 @@ impl Outlook {
             return Err(Error::invalid("X", expected, format!("{} sizes", self.shapes.len())));
         }
         let largest = self.shapes.iter().map(|(_, shape)| shape.len()).max().unwrap_or(0);
-        Survey { samples: self.samples, one_size, largest }.ensure::<T>(config, filter, self.memory_limit)
+        Survey { samples: self.samples, one_size, largest, processes: 1 }.ensure::<T>(config, filter, self.memory_limit)
     }
 }
 

@@ -30,7 +30,15 @@ use crate::team::wire::{Reader, put, put_count};
 use crate::team::{Team, failed};
 use crate::update::{BlockDescent, Patch, Share, Update, Updated};
 use crate::{Code, Config, Dictionary, Error, Method, Real, Result, Sample, Shape};
+use std::ops::Range;
 use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::time::{Duration, Instant};
+
+/// phi travels in so many parts.
+const GROUPS: usize = 8;
+/// After so many sums it is measured again whether parts are to travel while others are made.
+const AGAIN: usize = 16;
 
 /// A member of a team that learns one dictionary.
 pub struct Together<T: Real> {
@@ -43,6 +51,19 @@ pub struct Together<T: Real> {
     reproducible: bool,
     /// For phi of this member's own samples; made when it is first needed.
     phi: Vec<i64>,
+    sums: Sums,
+}
+
+/// Some filters, and their rows of phi.
+type Part<'a> = (Range<usize>, &'a mut [i64]);
+
+/// Sums of arrays over the team, part by part. A part may travel while the next one is made. That takes a thread which waits for
+/// the network, and MPI waits busily: it pays where the network takes longer than the making, and costs where it does not
+/// (docs/scale.md). The sums are the same, so every member decides for itself.
+#[derive(Default)]
+struct Sums {
+    count: usize,
+    overlap: bool,
 }
 
 /// How phi and psi travel.
@@ -156,7 +177,17 @@ impl<T: Real> Together<T> {
         }
         let coder = T::learning_coder(&config, &dictionary)?;
         let update = BlockDescent::new(config.block_descent.clone(), config.boundary, config.seed);
-        Ok(Together { config, dictionary, coder, update, step: 0, team, reproducible: false, phi: Vec::new() })
+        Ok(Together {
+            config,
+            dictionary,
+            coder,
+            update,
+            step: 0,
+            team,
+            reproducible: false,
+            phi: Vec::new(),
+            sums: Sums::default(),
+        })
     }
 
     /// Whether the dictionary is to be that of one process, bit for bit.
@@ -290,17 +321,53 @@ impl<T: Real> Together<T> {
         }
         // An atom has one partner of a filter at a lag.
         let exact = Exact::new(largest_z * largest_z, nonzeros);
-        let phi = &mut self.phi;
+        let (phi, sums) = (&mut self.phi, &mut self.sums);
         self.update.take(Vec::new(), |lags| {
             phi.clear();
             phi.resize(Lags::<T>::phi_len(lags.n_filters(), filter), 0);
-            for share in mine {
-                lags.sum_pairs(share.addend.code(), boundary, phi, |product| exact.units(product))?;
-            }
-            team.sum(phi);
+            let pairs = mine.iter().map(|share| lags.pairs(share.addend.code(), boundary));
+            let pairs = pairs.collect::<Result<Vec<_>>>()?;
+            let make = |(filters, rows): (Range<usize>, &mut [i64])| {
+                for pairs in &pairs {
+                    lags.sum_pairs(pairs, filters.clone(), rows, |product| exact.units(product));
+                }
+            };
+            sums.run(team, lags.row_groups(phi, GROUPS), make);
             lags.add_phi(phi, |units| exact.value(units));
             Ok(())
         })
+    }
+}
+
+impl Sums {
+    /// Makes the parts of an array, and sums each over the team.
+    fn run(&mut self, team: &dyn Team, parts: Vec<Part<'_>>, make: impl Fn(Part<'_>)) {
+        self.count += 1;
+        if self.overlap && !self.count.is_multiple_of(AGAIN) {
+            let (made, travelling) = channel::<&mut [i64]>();
+            std::thread::scope(|scope| {
+                scope.spawn(|| travelling.into_iter().for_each(|rows| team.sum(rows)));
+                for (filters, rows) in parts {
+                    make((filters, &mut *rows));
+                    // The other end takes all of them.
+                    let _ = made.send(rows);
+                }
+                drop(made);
+            });
+            return;
+        }
+        let mut parts = parts;
+        let clock = Instant::now();
+        parts.iter_mut().for_each(|(filters, rows)| make((filters.clone(), &mut **rows)));
+        let making = clock.elapsed();
+        let mut network = Duration::ZERO;
+        for (i, (_, rows)) in parts.into_iter().enumerate() {
+            let clock = Instant::now();
+            team.sum(rows);
+            // The first one also waits for members that are late.
+            network += if i > 0 { clock.elapsed() } else { Duration::ZERO };
+        }
+        self.overlap = network > making;
     }
 }
 

@@ -36,7 +36,7 @@ use crate::config::Boundary;
 use crate::{Atom, Code, Dictionary, Error, Real, Result, Sample, Shape};
 use rayon::prelude::*;
 use std::borrow::Cow;
-use std::ops::AddAssign;
+use std::ops::{AddAssign, Range};
 
 /// So many products of neighbouring atoms are collected before they are added, give or take the neighbours of one atom.
 const PRODUCTS: usize = 1 << 14;
@@ -92,6 +92,12 @@ impl<T: Real> Addend<'_, T> {
         let starts = by_filter(&self.code).map(move |atoms| atoms[0].filter as usize * filter_len);
         starts.zip(self.psi.chunks_exact(filter_len))
     }
+}
+
+/// The pairs of a code's atoms that are closer than a filter.
+pub(crate) struct Pairs<'a, T> {
+    code: &'a Code<T>,
+    lines: Lines,
 }
 
 /// A code's atoms, filter by filter.
@@ -301,30 +307,50 @@ impl<T: Real> Lags<T> {
 
     /// Adds the pairs of a code's atoms to phi.
     pub(crate) fn add_pairs(&mut self, code: &Code<T>, boundary: Boundary) -> Result<()> {
-        let scale = 1.0 / self.weight;
+        let (scale, pairs) = (1.0 / self.weight, self.pairs(code, boundary)?);
         let mut phi = std::mem::take(&mut self.phi);
-        let added = self.sum_pairs(code, boundary, &mut phi, |product| T::of(scale * product));
+        self.sum_pairs(&pairs, 0..self.n_filters, &mut phi, |product| T::of(scale * product));
         self.phi = phi;
-        added
+        Ok(())
     }
 
-    /// Adds them to an array like phi, of any kind of number.
-    pub(crate) fn sum_pairs<N: AddAssign + Copy + Send>(
-        &self,
-        code: &Code<T>,
-        boundary: Boundary,
-        phi: &mut [N],
-        number: impl Fn(f64) -> N + Sync,
-    ) -> Result<()> {
+    /// The pairs of a code's atoms.
+    pub(crate) fn pairs<'a>(&self, code: &'a Code<T>, boundary: Boundary) -> Result<Pairs<'a, T>> {
         if code.n_filters() != self.n_filters {
             let expected = format!("codes of {} filters", self.n_filters);
             return Err(Error::invalid("lag statistics", expected, code.n_filters()));
         }
-        let lines = Lines::new(code, boundary == Boundary::Circular, &self.window);
+        Ok(Pairs { code, lines: Lines::new(code, boundary == Boundary::Circular, &self.window) })
+    }
+
+    /// An array like phi in about so many parts, each the rows of some filters.
+    pub(crate) fn row_groups<'a, N>(&self, phi: &'a mut [N], groups: usize) -> Vec<(Range<usize>, &'a mut [N])> {
+        let (n, len) = (self.n_filters, self.window.block_len());
+        let (mut rest, mut first, mut parts) = (phi, 0, Vec::new());
+        let most = blocks_before(n, n).div_ceil(groups.max(1));
+        while first < n {
+            let blocks = |last: usize| blocks_before(n, last) - blocks_before(n, first);
+            let last =
+                (first + 1..=n).take_while(|last| *last == first + 1 || blocks(*last) <= most).last().unwrap_or(n);
+            let (rows, later) = rest.split_at_mut(blocks(last) * len);
+            parts.push((first..last, rows));
+            (rest, first) = (later, last);
+        }
+        parts
+    }
+
+    /// Adds those whose first filter is one of `filters` to the rows of these in an array like phi, of any kind of number.
+    pub(crate) fn sum_pairs<N: AddAssign + Copy + Send>(
+        &self,
+        pairs: &Pairs<'_, T>,
+        filters: Range<usize>,
+        rows: &mut [N],
+        number: impl Fn(f64) -> N + Sync,
+    ) {
         let (window, n) = (&self.window, self.n_filters);
-        let (mut rows, mut first) = (phi, 0);
+        let (mut rows, mut first) = (rows, filters.start);
         let mut tasks = Vec::with_capacity(n);
-        for atoms in by_filter(code) {
+        for atoms in by_filter(pairs.code).filter(|atoms| filters.contains(&(atoms[0].filter as usize))) {
             let k = atoms[0].filter as usize;
             let [skipped, row_len] = [blocks_before(n, k) - blocks_before(n, first), n.div_ceil(LANES) - k / LANES]
                 .map(|blocks| blocks * window.block_len());
@@ -337,14 +363,13 @@ impl<T: Real> Lags<T> {
             // Additions apart from the search: most of them wait for memory, and so many wait at once.
             let mut add = |products: &mut Vec<(usize, N)>| products.drain(..).for_each(|(at, p)| row[at] += p);
             for a in atoms {
-                lines.neighbours(a, k, window, &number, products);
+                pairs.lines.neighbours(a, k, window, &number, products);
                 if products.len() >= PRODUCTS {
                     add(products);
                 }
             }
             add(products);
         });
-        Ok(())
     }
 
     /// Multiplies everything absorbed so far.
