@@ -13,6 +13,7 @@ import threading
 import time
 from collections import deque
 from pathlib import Path
+from typing import Self
 
 HOSTS = {'ocsc-a': '10.9.0.1', 'ocsc-b': '10.9.0.2'}
 # Large, so that a process that forwards packets has few of them: at 10 Gbit/s, 20,000 a second.
@@ -40,7 +41,7 @@ class Link:
         self.devices: dict[str, int] = {}
         self.how = ''
 
-    def __enter__(self) -> 'Link':
+    def __enter__(self) -> Self:
         self.agent.write_text(AGENT)
         self.agent.chmod(0o755)
         self.remove()
@@ -77,9 +78,9 @@ class Link:
         """Whether the kernel can delay packets itself."""
         ip('-n', 'ocsc-a', 'link', 'set', 'lo', 'up')
         tried = ['ip', 'netns', 'exec', 'ocsc-a', 'tc', 'qdisc', 'add', 'dev', 'lo', 'root', 'netem', 'delay', '1ms']
-        done = subprocess.run(tried, capture_output=True).returncode == 0
+        done = subprocess.run(tried, capture_output=True, check=False).returncode == 0
         if done:
-            subprocess.run(['ip', 'netns', 'exec', 'ocsc-a', 'tc', 'qdisc', 'del', 'dev', 'lo', 'root'])
+            subprocess.run(['ip', 'netns', 'exec', 'ocsc-a', 'tc', 'qdisc', 'del', 'dev', 'lo', 'root'], check=True)
         return done
 
     def forward(self, source: int, target: int) -> None:
@@ -141,7 +142,7 @@ class Link:
     def remove() -> None:
         """Removes what an earlier run left."""
         for name in HOSTS:
-            subprocess.run(['ip', 'netns', 'del', name], capture_output=True)
+            subprocess.run(['ip', 'netns', 'del', name], capture_output=True, check=False)
 
     def __exit__(self, *_: object) -> None:
         self.running = False

@@ -135,15 +135,51 @@ def table(header: list[str], lines: list[list[str]]) -> None:
     print()
 
 
-def model(kept: dict, name: str) -> dict[str, float]:
-    """Seconds per image c and per update u, and per step of two processes what is neither: from the small and the large batch."""
-    runs = kept['constants'][name]
-    small, large = (runs[str(batch)]['1'] for batch in (BATCHES[name][0], BATCHES[name][-1]))
-    n = large['steps'] * BATCHES[name][-1] if name.startswith('CIFAR') else {'Dog, 224x224': 24, 'Flower, 500x500': 16}[name]
-    update = max(0.0, (small['seconds'] - large['seconds']) / (small['steps'] - large['steps']))
-    image = (large['seconds'] - large['steps'] * update) / n
-    two = runs[str(BATCHES[name][-1])]['2']
-    return {'image': image, 'update': update, 'bytes': two['bytes'] / two['steps'], 'calls': two['calls'] / two['steps'], 'n': n}
+PHI = 724 * 8 * 21 * 21
+"""Numbers of phi for 100 filters of 11x11: blocks of 8 filters, with all lags for each."""
+PAIR = 29e-9
+"""Seconds to add one pair of atoms to phi: `cargo bench -p ocsc --bench kernels -- lags`, 3.0 ms for 105,000 pairs."""
+RANKS = (2, 8, 64, 256, 1000)
+
+
+class Model:
+    """Seconds of a step, by the number of processes, their images, and the network."""
+
+    def __init__(self, kept: dict, name: str):
+        runs, batches = kept['constants'][name], BATCHES[name]
+        small, middle, large = (runs[str(batch)]['1'] for batch in batches)
+        pixels = math.prod(map(int, name.split(', ')[1].split('x')))
+        atoms = middle['nonzeros']
+        self.pairs = atoms * atoms / 2 * 21 * 21 / pixels
+        self.code_bytes = 12 * atoms + 60
+        # Two batches whose statistics travel in the same way.
+        other = large if self.is_summed(batches[0]) else middle
+        self.update = (small['seconds'] - other['seconds']) / (small['steps'] - other['steps'])
+        self.image = (other['seconds'] - other['steps'] * self.update) / other['samples']
+        summed = (large['seconds'] - large['samples'] * self.image) / large['steps']
+        self.update_summed = self.update if other is large else max(self.update, summed)
+        self.pixel = self.image / pixels
+
+    def is_summed(self, batch: float) -> bool:
+        """Whether sums of phi travel, and not codes."""
+        return batch * self.pairs > PHI / 2
+
+    def one(self, batch: float) -> float:
+        """A step of one process."""
+        return batch * self.image + (self.update_summed if self.is_summed(batch) else self.update)
+
+    def step(self, ranks: int, share: float, rate: float, delay: float) -> float:
+        """A step of so many processes with `share` images each, over a network of so many bytes per second, and this delay."""
+        batch, hops = ranks * share, 2 * math.ceil(math.log2(ranks))
+        if self.is_summed(batch):
+            return share * self.image + self.update_summed + 16 * PHI * (1 - 1 / ranks) / rate + 12 * hops * delay
+        # Everybody makes phi of all codes.
+        others = (batch - share) * (self.pairs * PAIR + self.code_bytes / rate)
+        return share * self.image + self.update + others + 5 * hops * delay
+
+    def efficiency(self, ranks: int, share: float, rate: float, delay: float) -> float:
+        """What a process achieves of what it would alone, at the same batch."""
+        return self.one(ranks * share) / ranks / self.step(ranks, share, rate, delay)
 
 
 def report(kept: dict) -> None:
@@ -151,10 +187,12 @@ def report(kept: dict) -> None:
     if 'constants' in kept:
         lines = []
         for name in SETS:
-            m = model(kept, name)
-            pixels = math.prod(map(int, name.split(', ')[1].split('x')))
-            lines.append([name, f'{1e3 * m["image"]:.1f} ms', f'{1e9 * m["image"] / pixels:.0f} ns', f'{1e3 * m["update"]:.1f} ms'])
-        table(['', 'coding and absorbing an image', 'per pixel', 'a step besides'], lines)
+            m = Model(kept, name)
+            steps = f'{1e3 * m.update:.1f} ms' + (f', with sums {1e3 * m.update_summed:.1f} ms' if m.update != m.update_summed else '')
+            where = math.ceil(PHI / 2 / m.pairs)
+            codes = f'{m.code_bytes / 1e3:.1f} kB'
+            lines.append([name, f'{1e3 * m.image:.1f} ms', f'{1e6 * m.pixel:.2f} us', steps, codes, f'{m.pairs:,.0f}', f'{where}'])
+        table(['', 'an image', 'per pixel', 'a step besides', 'its code', 'pairs of atoms', 'sums from batch'], lines)
         lines = []
         for name in SETS:
             for batch in BATCHES[name][1:]:
@@ -169,7 +207,11 @@ def report(kept: dict) -> None:
         for name in SETS:
             one = kept['constants'][name][str(BATCHES[name][1])]
             row = [f'{name}, batch {BATCHES[name][1]}', f'{one["1"]["seconds"] / one["2"]["seconds"] / 2:.0%}']
-            row += [f'{one["1"]["seconds"] / kept["link"][name][f"{g} {d}"]["seconds"] / 2:.0%}' for g, d in LINKS]
+            m = Model(kept, name)
+            for gbit, delay in LINKS:
+                seconds = kept['link'][name][f'{gbit} {delay}']['seconds']
+                said = m.efficiency(2, BATCHES[name][1] / 2, gbit * 1e9 / 8, delay / 1e3)
+                row.append(f'{one["1"]["seconds"] / seconds / 2:.0%} ({said:.0%})')
             lines.append(row)
         table(['efficiency of two processes', 'one machine', *(f'{g} Gbit/s, {d} ms' for g, d in LINKS)], lines)
     if 'price' in kept:
@@ -203,44 +245,24 @@ def price_table(curves: dict) -> None:
         table(header, lines)
 
 
-RATE, DELAY = 10e9 / 8, 1e-4
-"""Bytes per second and seconds, of the network that is predicted for."""
-
-
-def step(m: dict[str, float], ranks: int, share: float, phi: float, codes: float) -> float:
-    """Seconds of a step of so many processes with `share` images each."""
-    batch, hops = ranks * share, math.ceil(math.log2(ranks)) if ranks > 1 else 0
-    moved = 2 * phi if m['sums'](batch) else batch * codes
-    return share * m['image'] + m['update'] + (moved / RATE + 5 * 2 * hops * DELAY if ranks > 1 else 0)
-
-
 def predict(kept: dict) -> None:
-    """Efficiency to 1,000 processes over 10 Gbit/s with 0.1 ms, and the least share of images for 90 %."""
-    phi = 8 * 100 * 13 / 2 * 8 * 21 * 21 * 1.08
-    lines, least = [], []
-    for name in SETS:
-        m = model(kept, name)
-        run = kept['constants'][name][str(BATCHES[name][1])]['2']
-        codes = kept['constants'][name][str(BATCHES[name][0])]['2']
-        per_image = codes['bytes'] / codes['steps'] / BATCHES[name][0] * 2
-        # Sums from the batch on at which a step of two processes received more than codes can be.
-        m['sums'] = lambda batch, run=run, name=name: batch >= BATCHES[name][1] and run['bytes'] / run['steps'] > phi / 2
-        for share in (1, 4, 16, 64):
-            row = [f'{name}, {share} per process']
-            for ranks in (2, 8, 64, 256, 1000):
-                one = ranks * share * m['image'] + m['update']
-                row.append(f'{one / ranks / step(m, ranks, share, phi, per_image):.0%}')
-            lines.append(row)
-        shares = []
-        for ranks in (8, 64, 256, 1000):
-            good = (
-                s for s in range(1, 2000)
-                if (s * m['image'] + m['update'] / ranks) / step(m, ranks, s, phi, per_image) >= 0.9
-            )
-            shares.append(str(next(good, 'more than 2000')))
-        least.append([name, *shares])
-    table(['predicted efficiency', *map(str, (2, 8, 64, 256, 1000))], lines)
-    table(['images per process for 90 %', *map(str, (8, 64, 256, 1000))], least)
+    """Efficiency to 1,000 processes, and the least images per process for 90 %."""
+    for gbit, delay in [(10, 0.1), (1, 1)]:
+        rate, seconds = gbit * 1e9 / 8, delay / 1e3
+        lines, least = [], []
+        for name in SETS:
+            m = Model(kept, name)
+            for share in (1, 4, 16, 64):
+                cells = [f'{m.efficiency(ranks, share, rate, seconds):.0%}' for ranks in RANKS]
+                lines.append([f'{name}, {share} per process', *cells])
+            row = []
+            for ranks in RANKS:
+                shares = (share for share in range(1, 5000) if m.efficiency(ranks, share, rate, seconds) >= 0.9)
+                row.append(str(next(shares, 'never')))
+            least.append([name, *row])
+        network = f'{gbit} Gbit/s, {delay} ms'
+        table([f'predicted efficiency, {network}', *map(str, RANKS)], lines)
+        table([f'images per process for 90 %, {network}', *map(str, RANKS)], least)
 
 
 def main() -> None:

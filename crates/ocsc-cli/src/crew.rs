@@ -4,7 +4,7 @@
 //! and the checkpoints, and talks.
 
 use crate::data::Source;
-use anyhow::{Result, ensure};
+use anyhow::Result;
 use ocsc::checkpoint::{Saved, from_bytes, to_bytes};
 use ocsc::learner::{Together, learner};
 use ocsc::team::{Alone, Team, broadcast, gather, gather_results};
@@ -119,25 +119,22 @@ impl Crew {
         source: &Source,
         check: impl Fn(usize, Result<[usize; 3]>) -> Result<Option<[usize; 3]>>,
     ) -> Result<Sizes> {
-        let (rank, members) = (self.team.rank(), self.team.size());
-        let mine = (rank..source.len()).step_by(members).map(|i| {
+        let members = self.team.size();
+        let mine = (self.team.rank()..source.len()).step_by(members).map(|i| {
             let size = check(i, source.size(i))?.unwrap_or_default();
-            Ok(size.map(|n| u32::try_from(n).unwrap_or(u32::MAX).to_le_bytes()).concat())
+            Ok(size.map(|n| u32::try_from(n).unwrap_or(u32::MAX)))
         });
-        let mine: Result<Vec<Vec<u8>>> = mine.collect();
-        if let (Err(_), false) = (&mine, self.is_many()) {
-            mine?;
-            return Ok(Vec::new());
+        let mine = mine.collect::<Result<Sizes>>();
+        if !self.is_many() {
+            return mine;
         }
-        let mine = mine.map(|parts| parts.concat()).map_err(|e| Error::Source(format!("{e:#}")));
-        let all = gather_results(&*self.team, mine)?;
+        let bytes = |sizes: Sizes| sizes.into_flattened().into_iter().flat_map(u32::to_le_bytes).collect();
+        let mine = mine.map(bytes).map_err(|e| Error::Source(format!("{e:#}")));
         let mut sizes = vec![[0; 3]; source.len()];
-        for (rank, bytes) in all.iter().enumerate() {
-            for (k, size) in bytes.as_chunks::<4>().0.as_chunks::<3>().0.iter().enumerate() {
-                let i = rank + k * members;
-                ensure!(i < sizes.len(), "rank {rank} counted more samples than there are");
-                sizes[i] = size.map(u32::from_le_bytes);
-            }
+        for (rank, bytes) in gather_results(&*self.team, mine)?.iter().enumerate() {
+            let theirs = bytes.as_chunks::<4>().0.as_chunks::<3>().0;
+            let places = sizes.iter_mut().skip(rank).step_by(members);
+            places.zip(theirs).for_each(|(size, their)| *size = their.map(u32::from_le_bytes));
         }
         Ok(sizes)
     }

@@ -34,7 +34,8 @@
 //! | [`Method::Osc`] | lasso on patches | [`osc::Osc`] | online | N P K M / K^2 + K M, not convolutional |
 //!
 //! m is the filter's side, M its area, P the pixels, K the filters, N the samples; iterations are not counted. [`memory`]
-//! states in advance what a method will hold. [`Learner`] is what they have in common, whatever the schedule.
+//! states in advance what a method will hold. [`Learner`] is what they have in common, whatever the schedule. Several processes
+//! learn one dictionary with [`Method::Ocsc`] as a [`team`].
 //!
 //! Read [`learner`], [`coder::Admm`], [`statistics::Spectral`], [`update::Ocsc`] and [`train`] in this order, beside the
 //! paper; [`notation`] maps its symbols to ours and says where we differ from the print. Then [`coder::ActiveSet`],
