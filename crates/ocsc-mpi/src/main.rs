@@ -132,12 +132,14 @@ fn run(program: &Program, team: &Arc<MpiTeam>, console: &Console) -> Result<()> 
         Command::Code(args) => commands::code(args, &crew(false), console)?,
     }
     let traffic = team.traffic();
-    console.say(format!(
-        "{} processes: {} received by rank 0 in {} collective operations, {:.2} s in them",
-        team.size(),
-        ocsc::memory::size(traffic.bytes),
-        traffic.calls,
-        traffic.seconds
-    ));
+    if team.size() > 1 {
+        console.say(format!(
+            "{} processes: {} received by rank 0 in {} collective operations, {:.2} s in them",
+            team.size(),
+            ocsc::memory::size(traffic.bytes),
+            traffic.calls,
+            traffic.seconds
+        ));
+    }
     Ok(())
 }

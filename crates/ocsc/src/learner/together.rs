@@ -21,25 +21,24 @@
 //! At the end of a step rank 0's dictionary goes to everybody: processors of different kinds round differently in an
 //! update, and would drift apart.
 
+mod message;
+mod sums;
+
 use super::{CodeSums, Learner, Step, check_values, finite_or_old, settled};
 use crate::checkpoint::State;
 use crate::coder::{Coded, Coder};
 use crate::statistics::{Addend, Lags};
 use crate::team::exact::Exact;
-use crate::team::wire::{Reader, put, put_count};
+use crate::team::wire::{Reader, put};
 use crate::team::{Team, failed};
-use crate::update::{BlockDescent, Patch, Share, Update, Updated};
-use crate::{Code, Config, Dictionary, Error, Method, Real, Result, Sample, Shape};
-use std::ops::Range;
+use crate::update::{BlockDescent, Share, Update, Updated};
+use crate::{Config, Dictionary, Error, Method, Real, Result, Sample};
+use message::{Header, Message, Told, Way};
 use std::sync::Arc;
-use std::sync::mpsc::channel;
-use std::time::{Duration, Instant};
+use sums::{Part, Sums};
 
 /// phi travels in so many parts.
 const GROUPS: usize = 8;
-/// After so many sums it is measured again whether parts are to travel while others are made.
-const AGAIN: usize = 16;
-
 /// A member of a team that learns one dictionary.
 pub struct Together<T: Real> {
     config: Config,
@@ -54,116 +53,12 @@ pub struct Together<T: Real> {
     sums: Sums,
 }
 
-/// Some filters, and their rows of phi.
-type Part<'a> = (Range<usize>, &'a mut [i64]);
-
-/// Sums of arrays over the team, part by part. A part may travel while the next one is made. That takes a thread which waits for
-/// the network, and MPI waits busily: it pays where the network takes longer than the making, and costs where it does not
-/// (docs/scale.md). The sums are the same, so every member decides for itself.
-#[derive(Default)]
-struct Sums {
-    count: usize,
-    overlap: bool,
-}
-
-/// How phi and psi travel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
-    /// Both as sums.
-    Sums,
-    /// phi as codes, psi as a sum.
-    Codes,
-    /// As codes and psi of every sample.
-    Each,
-}
-
-/// What everybody is told of a sample.
-struct Told<T: Real> {
-    /// Its place in the batch.
-    place: usize,
-    objective: f64,
-    gap: f64,
-    nonzeros: usize,
-    /// Its part of the statistics' constant.
-    constant: f64,
-    patches: Vec<Patch>,
-    code: Option<Code<T>>,
-    psi: Vec<T>,
-}
-
-/// A message to the others, in three pieces of which the later ones may stay at home.
-#[derive(Default)]
-struct Message {
-    facts: Vec<u8>,
-    codes: Vec<u8>,
-    psis: Vec<u8>,
-    /// About how many pairs of atoms are closer than a filter.
-    pairs: usize,
-    /// The largest magnitudes of psi and of coefficients.
-    largest: [f64; 2],
-}
-
-/// What goes ahead of it: whether its sender can go on, the lengths of the pieces, the pairs, and the largest magnitudes.
-type Header = ([u64; 5], [f64; 2]);
-
 /// What all members know after an exchange.
 struct Exchanged<T: Real> {
     way: Way,
     /// All samples, in the order of the batch.
     told: Vec<Told<T>>,
     largest: [f64; 2],
-}
-
-impl Message {
-    fn of<T: Real>(places: &[usize], coded: &[Coded<T>], shares: &[Share<'_, T>], filter: Shape) -> Self {
-        let mut message = Message::default();
-        let near: usize = filter.spatial().iter().map(|m| 2 * m - 1).product();
-        put_count(&mut message.facts, shares.len());
-        for ((place, coded), Share { addend, patches }) in places.iter().zip(coded).zip(shares) {
-            let facts = &mut message.facts;
-            put(facts, &[*place as u64, coded.code.nonzeros() as u64, patches.len() as u64]);
-            put(facts, &[coded.total(), coded.relative_gap(), addend.constant()]);
-            patches.iter().for_each(|patch| patch.write(facts));
-            coded.code.write(&mut message.codes);
-            put_count(&mut message.psis, addend.psi().len());
-            put(&mut message.psis, addend.psi());
-            let largest = |values: &mut dyn Iterator<Item = f64>| values.map(f64::abs).fold(0.0, f64::max);
-            let psi = largest(&mut addend.psi().iter().map(|v| v.f64()));
-            let z = largest(&mut coded.code.atoms().iter().map(|a| a.value.f64()));
-            message.largest = [message.largest[0].max(psi), message.largest[1].max(z)];
-            let (atoms, positions) = (coded.code.nonzeros(), coded.code.shape().iter().product::<usize>());
-            message.pairs += (atoms * atoms / 2).saturating_mul(near) / positions.max(1);
-        }
-        message
-    }
-
-    /// The pieces that travel.
-    fn pieces(&self, way: Way) -> Vec<u8> {
-        match way {
-            Way::Sums => self.facts.clone(),
-            Way::Codes => [&self.facts[..], &self.codes].concat(),
-            Way::Each => [&self.facts[..], &self.codes, &self.psis].concat(),
-        }
-    }
-
-    fn read<T: Real>(way: Way, bytes: &[u8]) -> Result<Vec<Told<T>>> {
-        let mut from = Reader::new(bytes);
-        let mut all = Vec::new();
-        for _ in 0..from.count()? {
-            let [place, nonzeros, patches] = from.one::<[u64; 3]>()?.map(|n| n as usize);
-            let [objective, gap, constant] = from.one()?;
-            let patches = (0..patches).map(|_| Patch::read(&mut from)).collect::<Result<_>>()?;
-            all.push(Told { place, objective, gap, nonzeros, constant, patches, code: None, psi: Vec::new() });
-        }
-        for told in all.iter_mut().filter(|_| way != Way::Sums) {
-            told.code = Some(Code::read(&mut from)?);
-        }
-        for told in all.iter_mut().filter(|_| way == Way::Each) {
-            let n = from.count()?;
-            told.psi = from.many(n)?;
-        }
-        Ok(all)
-    }
 }
 
 impl<T: Real> Together<T> {
@@ -327,7 +222,7 @@ impl<T: Real> Together<T> {
             phi.resize(Lags::<T>::phi_len(lags.n_filters(), filter), 0);
             let pairs = mine.iter().map(|share| lags.pairs(share.addend.code(), boundary));
             let pairs = pairs.collect::<Result<Vec<_>>>()?;
-            let make = |(filters, rows): (Range<usize>, &mut [i64])| {
+            let make = |(filters, rows): Part<'_>| {
                 for pairs in &pairs {
                     lags.sum_pairs(pairs, filters.clone(), rows, |product| exact.units(product));
                 }
@@ -336,38 +231,6 @@ impl<T: Real> Together<T> {
             lags.add_phi(phi, |units| exact.value(units));
             Ok(())
         })
-    }
-}
-
-impl Sums {
-    /// Makes the parts of an array, and sums each over the team.
-    fn run(&mut self, team: &dyn Team, parts: Vec<Part<'_>>, make: impl Fn(Part<'_>)) {
-        self.count += 1;
-        if self.overlap && !self.count.is_multiple_of(AGAIN) {
-            let (made, travelling) = channel::<&mut [i64]>();
-            std::thread::scope(|scope| {
-                scope.spawn(|| travelling.into_iter().for_each(|rows| team.sum(rows)));
-                for (filters, rows) in parts {
-                    make((filters, &mut *rows));
-                    // The other end takes all of them.
-                    let _ = made.send(rows);
-                }
-                drop(made);
-            });
-            return;
-        }
-        let mut parts = parts;
-        let clock = Instant::now();
-        parts.iter_mut().for_each(|(filters, rows)| make((filters.clone(), &mut **rows)));
-        let making = clock.elapsed();
-        let mut network = Duration::ZERO;
-        for (i, (_, rows)) in parts.into_iter().enumerate() {
-            let clock = Instant::now();
-            team.sum(rows);
-            // The first one also waits for members that are late.
-            network += if i > 0 { clock.elapsed() } else { Duration::ZERO };
-        }
-        self.overlap = network > making;
     }
 }
 
