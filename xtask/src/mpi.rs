@@ -1,7 +1,7 @@
 //! MPI: what `ocsc-mpi` is built with, and whether it is there.
 
 use crate::say;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// Debian's packages: the library with its compiler wrapper, `mpirun`, and what makes the bindings.
@@ -35,19 +35,23 @@ fn found() -> bool {
     runs("mpicc") && runs("mpirun") && has_libclang()
 }
 
-/// Whether there is a libclang where bindgen looks for it.
+/// Whether there is a libclang where bindgen looks for it, with the compiler's own headers.
 fn has_libclang() -> bool {
-    let folders = |parent: &str| std::fs::read_dir(parent).into_iter().flatten().flatten().map(|entry| entry.path());
-    let holds = |folder: &Path| {
-        let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
-        files.map(|file| file.file_name()).any(|name| {
-            let name = name.to_string_lossy();
-            name.starts_with("libclang.so") || name.starts_with("libclang-") && name.contains(".so")
-        })
+    let entries = |folder: &Path| std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let is_library = |path: &Path| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let version = name.strip_prefix("libclang").and_then(|rest| rest.split_once(".so")).map(|(version, _)| version);
+        version.is_some_and(|version| version.chars().all(|c| c.is_ascii_digit() || "-.".contains(c)))
     };
-    let llvm = folders("/usr/lib").filter(|path| path.to_string_lossy().contains("/llvm")).map(|path| path.join("lib"));
-    let usual = ["/usr/lib64", "/usr/lib", "/usr/local/lib", "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu"];
-    std::env::var_os("LIBCLANG_PATH").is_some() || llvm.chain(usual.map(Into::into)).any(|folder| holds(&folder))
+    let has_headers = |folder: &Path| entries(&folder.join("clang")).any(|v| v.join("include/stddef.h").exists());
+    let mut folders: Vec<PathBuf> = ["/usr/lib64", "/usr/lib", "/usr/local/lib"].map(Into::into).to_vec();
+    folders.extend(entries(Path::new("/usr/lib")).filter(|path| path.to_string_lossy().ends_with("-linux-gnu")));
+    folders.extend(
+        entries(Path::new("/usr/lib")).filter(|path| path.join("lib/clang").exists()).map(|path| path.join("lib")),
+    );
+    let library = std::env::var_os("LIBCLANG_PATH").is_some()
+        || folders.iter().any(|folder| entries(folder).any(|path| is_library(&path)));
+    library && folders.iter().any(|folder| has_headers(folder))
 }
 
 fn is_root() -> bool {

@@ -188,7 +188,6 @@ impl<T: Real> Run<'_, T> {
         let mut rule = ChangeRule::new(schedule.stop_tol, learner.dictionary());
         let mut last_test = None;
         let mut ended = Ended::Finished;
-        let is_team = self.team.size() > 1;
         'run: while progress.pass < self.config.passes {
             let (order, began) = (visiting_order(n, self.config.seed, progress.pass), progress.samples);
             let is_whole = progress.visited == 0;
@@ -200,7 +199,7 @@ impl<T: Real> Run<'_, T> {
                 progress.waiting_seconds = waited + ahead.waited().as_secs_f64();
                 progress.visited += visits;
                 let clock = Clock::start(ahead);
-                let step = match (is_team, batch.is_empty()) {
+                let step = match (self.team.size() > 1, batch.is_empty()) {
                     (true, _) => Some(learner.learn(&places, &batch)?),
                     (false, true) => None,
                     (false, false) => {
@@ -229,8 +228,7 @@ impl<T: Real> Run<'_, T> {
                 let flow = observer.step(&moment, &step)?;
                 last_test = tested.or(last_test);
                 let late = schedule.time_limit.is_some_and(|limit| progress.seconds >= limit.as_secs_f64());
-                let wish = Wish { stop: flow.is_break(), late, cpu };
-                let wish = if is_team { wish.of_all(&*self.team, &mut progress)? } else { wish };
+                let wish = Wish { stop: flow.is_break(), late, cpu }.of_all(&*self.team, &mut progress)?;
                 if wish.stop || wish.late {
                     ended = if wish.stop { Ended::Stopped } else { Ended::TimeLimit };
                     break 'run;
@@ -244,7 +242,7 @@ impl<T: Real> Run<'_, T> {
             let flow = observer.pass(&Moment { progress: &progress, learner, test: tested.as_ref() })?;
             last_test = tested.or(last_test);
             let wish = Wish { stop: flow.is_break(), late: false, cpu: 0.0 };
-            if (if is_team { wish.of_all(&*self.team, &mut progress)? } else { wish }).stop {
+            if wish.of_all(&*self.team, &mut progress)?.stop {
                 ended = Ended::Stopped;
                 break;
             }
