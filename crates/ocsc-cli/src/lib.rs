@@ -1,7 +1,7 @@
 //! The program `ocsc`: learn, code, reconstruct, evaluate and show convolutional dictionaries.
 //!
-//! This file is glue: [`args`] reads the command line, one file per command does the work with the library's help,
-//! [`console`] talks to the person in front of it. Results go to stdout, messages to stderr; exit codes are 0 (done),
+//! This file is glue: `args` reads the command line, one file per command does the work with the library's help,
+//! `console` talks to the person in front of it. Results go to stdout, messages to stderr; exit codes are 0 (done),
 //! 1 (failed) and 2 (bad usage).
 //!
 //! It is a library for the sake of `ocsc-mpi`, which runs some of the [`commands`] by several processes, a [`Crew`].

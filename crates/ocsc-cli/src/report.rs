@@ -2,7 +2,7 @@
 //! files.
 //!
 //! The caller fills a [`Report`] with text, PNG bytes from `picture.rs` and charts from `chart.rs`, and for every experiment
-//! of several runs a [`Section`]; [`write`] puts the page on disk, with its figures and tables as files of their own beside
+//! of several runs a [`Section`]; [`write()`] puts the page on disk, with its figures and tables as files of their own beside
 //! it. The page itself is `templates/report.html` with its style in `report.css`. The template is askama's, so the page reads as HTML and every
 //! value in it is escaped by default; it is also well-formed XML, which the tests use.
 

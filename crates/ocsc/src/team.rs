@@ -1,6 +1,6 @@
 //! Several processes that learn one dictionary together.
 //!
-//! Lag statistics add (see [`crate::statistics::Lags`]). So the members of a team code disjoint [`split`] parts of each batch
+//! Lag statistics add (see [`crate::statistics::Lags`]). So the members of a team code disjoint parts ([`split()`]) of each batch
 //! against the same dictionary, their statistics are put together, and every member makes the same update:
 //! [`crate::learner::Together`]. Sets to evaluate or to code are split in the same way, [`Part`].
 //!
