@@ -2,7 +2,7 @@
 //!
 //! Floating-point sums differ in their last bits by the order of their terms. A coder that stops at a tolerance takes one
 //! step more or less for the sake of one bit, so after a few steps runs with different numbers of members would have
-//! dictionaries that differ by as much as the tolerance allows (half a percent, measured at a gap of 1 %).
+//! dictionaries that differ by as much as the tolerance allows.
 
 /// Whole numbers of a unit, in which so many terms of at most this magnitude can be summed.
 #[derive(Clone, Copy, Debug, PartialEq)]
