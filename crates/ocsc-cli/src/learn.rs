@@ -10,6 +10,7 @@ use crate::open;
 use crate::stream;
 use crate::watch::{Checkpoints, Log, Watch};
 use anyhow::{Context, Error, Result, ensure};
+use ocsc::checkpoint::Saved;
 use ocsc::config::Dtype;
 use ocsc::memory::Survey;
 use ocsc::start::{Init, Started, first_usable, start};
@@ -28,28 +29,28 @@ pub fn run(args: &Learn, crew: &Crew, console: &Console) -> Result<()> {
         checkpoint::check_writable(out(args)?).context("--out")?;
         checkpoint::remove_leftovers(out(args)?);
     }
+    let resumed = args.resume.as_ref().map(|path| crew.load::<f32>(path)).transpose()?;
     if stream::is_wanted(&args.data)? {
         ensure!(!crew.is_many(), "-: expected data that all ranks can read, found standard input");
         let test = open::for_stream(args)?;
-        return match dtype(args, 2, crew)? {
+        return match dtype(args, 2, resumed.as_ref())? {
             Dtype::F32 => stream::learn::<f32>(args, test.as_ref(), console),
             Dtype::F64 => stream::learn::<f64>(args, test.as_ref(), console),
         };
     }
-    let resumed = args.resume.as_ref().map(|path| crew.load::<f32>(path)).transpose()?;
     let (source, test) = open::for_learning(args, resumed.as_ref(), console)?;
     crew.check_same(&source)?;
     test.as_ref().map_or(Ok(()), |test| crew.check_same(test).context("--test"))?;
-    match dtype(args, source.rank(), crew)? {
+    match dtype(args, source.rank(), resumed.as_ref())? {
         Dtype::F32 => learn::<f32>(args, &source, test.as_ref(), crew, console),
         Dtype::F64 => learn::<f64>(args, &source, test.as_ref(), crew, console),
     }
 }
 
 /// What to compute in, for data with so many spatial axes.
-fn dtype(args: &Learn, rank: usize, crew: &Crew) -> Result<Dtype> {
-    match &args.resume {
-        Some(path) => Ok(crew.load::<f32>(path)?.config.dtype),
+fn dtype(args: &Learn, rank: usize, resumed: Option<&Saved<f32>>) -> Result<Dtype> {
+    match resumed {
+        Some(saved) => Ok(saved.config.dtype),
         None => Ok(args.model.config(rank, Default::default(), true)?.dtype),
     }
 }

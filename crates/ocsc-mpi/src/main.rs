@@ -17,7 +17,11 @@ use ocsc::team::Team;
 use ocsc_cli::{Code, Common, Console, Crew, Evaluate, Interrupted, Learn, commands};
 use std::process::ExitCode;
 use std::sync::Arc;
-use team::{MpiTeam, PATIENCE};
+use std::time::Duration;
+use team::MpiTeam;
+
+/// How long other ranks wait before they tell of an error: where all fail alike, rank 0 tells it, and ends them.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Online convolutional sparse coding on many machines: the commands and options of `ocsc`, each run by all processes that
 /// mpirun starts.
@@ -53,8 +57,8 @@ enum Command {
 struct LearnTogether {
     #[command(flatten)]
     learn: Learn,
-    /// The same dictionary bit for bit whatever the number of processes, that of `ocsc learn`; otherwise to rounding. Costs
-    /// traffic: see docs/scale.md
+    /// The dictionary of `ocsc learn`, bit for bit. Without this option, too, it is the same whatever the number of processes,
+    /// but summed in another way than by `ocsc learn`. Costs traffic: see docs/scale.md
     #[arg(long)]
     reproducible: bool,
 }
@@ -100,7 +104,6 @@ fn main() -> ExitCode {
         Err(error) => {
             let (rank, size) = (team.rank(), team.size());
             if rank > 0 {
-                // Where all fail alike, rank 0 says it once, and ends the others.
                 std::thread::sleep(PATIENCE);
             }
             console.error(&if size > 1 { error.context(format!("rank {rank} of {size}")) } else { error });

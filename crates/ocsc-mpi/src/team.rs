@@ -7,7 +7,7 @@ use mpi::topology::SimpleCommunicator;
 use mpi::traits::{Communicator, CommunicatorCollectives, Root};
 use ocsc::team::Team;
 use std::sync::Mutex;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// MPI counts in 32 bits; longer messages go in pieces of so many bytes.
 const LONGEST: usize = 1 << 30;
@@ -15,6 +15,8 @@ const LONGEST: usize = 1 << 30;
 /// All processes that `mpirun` started.
 pub(crate) struct MpiTeam {
     world: SimpleCommunicator,
+    rank: usize,
+    size: usize,
     neighbours: usize,
     traffic: Mutex<Traffic>,
 }
@@ -40,7 +42,8 @@ impl MpiTeam {
     pub(crate) fn new(universe: &Universe) -> Self {
         let world = universe.world();
         let neighbours = world.split_shared(world.rank()).size() as usize;
-        MpiTeam { world, neighbours, traffic: Mutex::default() }
+        let (rank, size) = (world.rank() as usize, world.size() as usize);
+        MpiTeam { world, rank, size, neighbours, traffic: Mutex::default() }
     }
 
     /// What went through the network so far.
@@ -67,11 +70,11 @@ impl MpiTeam {
 
 impl Team for MpiTeam {
     fn rank(&self) -> usize {
-        self.world.rank() as usize
+        self.rank
     }
 
     fn size(&self) -> usize {
-        self.world.size() as usize
+        self.size
     }
 
     fn gather(&self, mine: &[u8], lengths: &[usize]) -> Vec<u8> {
@@ -125,6 +128,3 @@ impl Team for MpiTeam {
         self.neighbours
     }
 }
-
-/// Waits for everybody, but no longer than this: who has said what it had to say need not wait for one that is lost.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(2);

@@ -1,7 +1,8 @@
 //! Learners: code samples, absorb them, update the dictionary. [`Online`] does so sample by sample, [`Batch`] pass by pass,
 //! [`Together`] as [`Online`] with others who take a part of the samples.
 //!
-//! A learner knows neither time nor files nor where samples come from; [`crate::train`] does.
+//! A learner knows neither time nor files nor where samples come from; [`crate::train`] does. ([`Together`] looks at a clock to
+//! choose between two ways to the same sums.)
 
 mod batch;
 mod online;

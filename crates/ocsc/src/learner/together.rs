@@ -35,10 +35,8 @@ use crate::update::{BlockDescent, Share, Update, Updated};
 use crate::{Config, Dictionary, Error, Method, Real, Result, Sample};
 use message::{Header, Message, Told, Way};
 use std::sync::Arc;
-use sums::{Part, Sums};
+use sums::{PARTS, Part, Sums};
 
-/// phi travels in so many parts.
-const GROUPS: usize = 8;
 /// A member of a team that learns one dictionary.
 pub struct Together<T: Real> {
     config: Config,
@@ -227,7 +225,7 @@ impl<T: Real> Together<T> {
                     lags.sum_pairs(pairs, filters.clone(), rows, |product| exact.units(product));
                 }
             };
-            sums.run(team, lags.row_groups(phi, GROUPS), make);
+            sums.run(team, lags.row_groups(phi, PARTS), make);
             lags.add_phi(phi, |units| exact.value(units));
             Ok(())
         })

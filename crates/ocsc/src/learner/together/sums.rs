@@ -5,6 +5,8 @@ use std::ops::Range;
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
+/// phi travels in so many parts.
+pub(super) const PARTS: usize = 8;
 /// After so many sums it is measured again whether parts are to travel while others are made.
 const AGAIN: usize = 16;
 
@@ -49,5 +51,52 @@ impl Sums {
             network += if i > 0 { clock.elapsed() } else { Duration::ZERO };
         }
         self.overlap = network > making;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Mutex;
+
+    /// A team whose other member has the same numbers, and whose network takes so long for each part.
+    struct Twins(Duration, Mutex<Vec<i64>>);
+
+    impl Team for Twins {
+        fn rank(&self) -> usize {
+            0
+        }
+        fn size(&self) -> usize {
+            2
+        }
+        fn gather(&self, mine: &[u8], _lengths: &[usize]) -> Vec<u8> {
+            mine.repeat(2)
+        }
+        fn broadcast(&self, _bytes: &mut [u8]) {}
+        fn sum(&self, values: &mut [i64]) {
+            std::thread::sleep(self.0);
+            self.1.lock().unwrap().push(values[0]);
+            values.iter_mut().for_each(|v| *v *= 2);
+        }
+    }
+
+    /// Made before or while others travel, the sums and their order are the same; overlapped where the network is slower.
+    #[test]
+    fn parts_that_travel_while_others_are_made_are_the_same() {
+        for (network, making) in [(20, 0), (0, 20)] {
+            let team = Twins(Duration::from_millis(network), Mutex::default());
+            let mut sums = Sums::default();
+            for round in 1..=2 {
+                let mut array = [0; 12];
+                let parts = array.chunks_mut(3).enumerate().map(|(i, rows)| (i..i + 1, rows)).collect();
+                sums.run(&team, parts, |(filters, rows)| {
+                    std::thread::sleep(Duration::from_millis(making));
+                    rows.fill(filters.start as i64 + 1);
+                });
+                assert_eq!(array, [2, 2, 2, 4, 4, 4, 6, 6, 6, 8, 8, 8]);
+                assert_eq!(*team.1.lock().unwrap(), [1, 2, 3, 4].repeat(round));
+                assert_eq!(sums.overlap, network > making);
+            }
+        }
     }
 }
