@@ -22,7 +22,7 @@
 //!
 //! | method | coder | statistics and update | schedule | cost of one pass / memory |
 //! |---|---|---|---|---|
-//! | [`Method::Ocsc`] (default) | [`coder::ActiveSet`] | [`statistics::Lags`], [`update::BlockDescent`] | [`Online`] | about the number of non-zeros / K^2 (2m-1)^2 |
+//! | [`Method::Ocsc`] (default) | [`coder::ActiveSet`] | [`statistics::Lags`], [`update::BlockDescent`] | [`Online`] | about 5 N K P M, and K^2 M^2 per update / K^2 (2m-1)^2 |
 //! | [`Method::OcscPaper`] | [`coder::Admm`] | [`statistics::Spectral`], [`update::Ocsc`] | [`Online`] | N K^2 P + N K P log P / K^2 P |
 //! | [`Method::Deconvnet`] | [`coder::Deconvnet`] | [`update::Deconvnet`] | [`Batch`] | N K P M / samples and non-zeros |
 //! | [`Method::Fcsc`] | [`coder::Admm`] | [`statistics::Codes`], [`update::Fcsc`] | [`Batch`] | N K^2 P + K^3 P / N K P |

@@ -1,7 +1,8 @@
 //! Run-time choice of the vector unit, so that one binary runs everywhere.
 //!
 //! A hot loop is written once, in safe Rust that the compiler can vectorise, as a [`Kernel`]; [`dispatch`] runs it
-//! compiled for the widest vector unit that the machine has. The only unsafe code is the two calls below.
+//! compiled for the widest vector unit that the machine has. Besides the two calls below, unsafe code is only in the kernels that
+//! name vector instructions: `coder/active_set/coarse.rs` and `coder/active_set/descend.rs`.
 
 /// A hot loop. `run` must be `#[inline(always)]`, so that it is compiled anew for each vector unit.
 pub(crate) trait Kernel {
