@@ -6,6 +6,7 @@
 //! Filters are handled in groups whose sums are added in order, whatever the number of threads.
 
 use super::admm::plan::conjugate_product;
+use super::dual::Exact;
 use crate::convolve::{Canvas, Taps};
 use crate::fourier::{Fourier, Scratch};
 use crate::simd::{Kernel, dispatch};
@@ -119,6 +120,26 @@ impl<T: Real> Convolution<T> {
         blocks: &mut [T],
         f: impl Fn(usize, &[T], &mut [T], &mut [f64; 4]) + Sync,
     ) -> Sums {
+        let groups = self.correlate_by(r, blocks, |k, q, block, sums| {
+            let top = q.iter().fold(T::zero(), |m, q| m.at_least(q.abs())).f64();
+            // A number that overflowed certifies nothing.
+            let finite = q.iter().all(|q| q.is_finite());
+            sums.correlation = sums.correlation.max(if finite { top } else { f64::INFINITY });
+            f(k, q, block, &mut sums.sums);
+        });
+        groups.into_iter().fold(Sums::default(), |a, group| Sums {
+            sums: std::array::from_fn(|i| a.sums[i] + group.sums[i]),
+            correlation: a.correlation.max(group.correlation),
+        })
+    }
+
+    /// Calls `f(k, D_k^T r, block k, sums)` for every filter; the sums of each group of filters.
+    fn correlate_by(
+        &mut self,
+        r: &[T],
+        blocks: &mut [T],
+        f: impl Fn(usize, &[T], &mut [T], &mut Sums) + Sync,
+    ) -> Vec<Sums> {
         let k = self.dictionary.n_filters();
         let (per_group, block, spectra) = (k.div_ceil(self.groups.len()), blocks.len() / k, self.r_f.len());
         let (space, fourier, taps, corner) = (self.space, &self.fourier, &self.dictionary, self.dictionary.shape());
@@ -143,17 +164,10 @@ impl<T: Real> Convolution<T> {
                         fourier.inverse(&mut group.q_f, &mut group.q, &mut group.scratch);
                     }
                 }
-                let top = group.q.iter().fold(T::zero(), |m, q| m.at_least(q.abs())).f64();
-                // A number that overflowed certifies nothing.
-                let finite = group.q.iter().all(|q| q.is_finite());
-                group.sums.correlation = group.sums.correlation.max(if finite { top } else { f64::INFINITY });
-                f(k, &group.q, block, &mut group.sums.sums);
+                f(k, &group.q, block, &mut group.sums);
             }
         });
-        self.groups.iter().fold(Sums::default(), |a, group| Sums {
-            sums: std::array::from_fn(|i| a.sums[i] + group.sums.sums[i]),
-            correlation: a.correlation.max(group.sums.correlation),
-        })
+        self.groups.iter().map(|group| group.sums).collect()
     }
 
     /// image <- D z, where z_k is the first map of block k.
@@ -196,29 +210,51 @@ impl<T: Real> Convolution<T> {
         }
     }
 
-    /// max |D^T r| of an image.
+    /// max |D^T r| of an image, as far as T can tell.
     pub(super) fn max_correlation(&mut self, r: &[T]) -> f64 {
         let mut blocks = vec![T::zero(); self.dictionary.n_filters()];
         self.correlate(r, &mut blocks, |_, _, _, _| {}).correlation
     }
+
+    /// An upper bound on max |D^T t| of an image, which no rounding falsifies, or `least` if that is larger.
+    pub(super) fn bound(&mut self, t: &[f64], least: f64) -> f64 {
+        let dictionary = self.dictionary.clone();
+        let exact = Exact::new(&dictionary, self.shape, t);
+        let error = match self.space {
+            Space::Spatial => exact.spatial_error(),
+            Space::Frequency => exact.transform_error(),
+        };
+        let rounded: Vec<T> = t.iter().map(|t| T::of(*t)).collect();
+        let mut blocks = vec![T::zero(); dictionary.n_filters()];
+        let tops = self.correlate_by(&rounded, &mut blocks, |k, q, _, sums| {
+            sums.correlation = exact.strongest(k, q, error, sums.correlation.max(least));
+        });
+        tops.into_iter().fold(least, |top, sums| top.max(sums.correlation))
+    }
 }
 
 /// An image with what a filter sees beyond its border.
-struct Wrapped<T> {
+pub(super) struct Wrapped<T> {
     shape: Shape,
     size: [usize; 3],
     data: Vec<T>,
 }
 
 impl<T: Real> Wrapped<T> {
-    fn new(shape: Shape, filter: Shape) -> Self {
+    pub(super) fn new(shape: Shape, filter: Shape) -> Self {
         // Rows that blocks of correlations may be read from without looking at their end.
         let width = shape.width.next_multiple_of(LANES) + filter.width - 1;
         let size = [shape.depth + filter.depth - 1, shape.height + filter.height - 1, width];
         Wrapped { shape, size, data: vec![T::zero(); shape.channels * size.iter().product::<usize>()] }
     }
 
-    fn set(&mut self, image: &[T]) {
+    /// The row (channel, depth, height), where depth and height may go beyond the border by a filter minus one.
+    pub(super) fn row(&self, c: usize, z: usize, y: usize) -> &[T] {
+        let [depth, height, width] = self.size;
+        &self.data[((c * depth + z) * height + y) * width..][..width]
+    }
+
+    pub(super) fn set(&mut self, image: &[T]) {
         let [depth, height, width] = self.size;
         let shape = self.shape;
         for (line, row) in self.data.chunks_exact_mut(width).enumerate() {
@@ -233,11 +269,11 @@ impl<T: Real> Wrapped<T> {
 }
 
 /// q(p) <- sum over channels and taps s of d(s) r(p + s), for one filter.
-struct Correlate<'a, T> {
-    wrapped: &'a Wrapped<T>,
-    filter: &'a [T],
-    corner: Shape,
-    q: &'a mut [T],
+pub(super) struct Correlate<'a, T> {
+    pub(super) wrapped: &'a Wrapped<T>,
+    pub(super) filter: &'a [T],
+    pub(super) corner: Shape,
+    pub(super) q: &'a mut [T],
 }
 
 impl<T: Real> Kernel for Correlate<'_, T> {

@@ -21,7 +21,7 @@
 use super::admm::prox::{clip, soft};
 use super::convolution::Space;
 use super::fista::Fista;
-use super::{Coded, Coder, Status};
+use super::{Coded, Coder};
 use crate::config::CoderConfig;
 use crate::{Code, Dictionary, Real, Result, Sample};
 
@@ -88,17 +88,12 @@ impl<T: Real> Coder<T> for Deconvnet<T> {
 
     fn code(&mut self, sample: &Sample<T>, start: Option<&Code<T>>) -> Result<Coded<T>> {
         let zero = Code::zero(self.descent.dictionary.n_filters(), sample.shape().spatial());
-        let (beta, dictionary) = (self.descent.beta, self.descent.dictionary.clone());
-        let plan = self.descent.planned(sample)?;
-        plan.start(start.unwrap_or(&zero))?;
-        let done = if start.is_none_or(|code| code.nonzeros() == 0) {
-            if plan.convolution.max_correlation(sample.data()) <= beta {
-                return plan.certified(sample, &dictionary, beta, 0, Status::Converged);
-            }
-            self.continuation(sample)?
-        } else {
-            0
-        };
+        self.descent.planned(sample)?.start(start.unwrap_or(&zero))?;
+        if let Some(coded) = self.descent.zero(sample, start)? {
+            return Ok(coded);
+        }
+        let is_cold = start.is_none_or(|code| code.nonzeros() == 0);
+        let done = if is_cold { self.continuation(sample)? } else { 0 };
         self.descent.iterate(sample, done, false)
     }
 

@@ -9,8 +9,8 @@
 //!
 //! **Adaptive restart**: the momentum m starts anew when it points uphill, (y - z_new).(z_new - z) > 0.
 //!
-//! D y follows from D z and D z_old, so an iteration is one D^T of an image and one D of a sparse code; D^T (x - D y) also
-//! gives a lower bound on the minimum, as in [`Admm`](super::Admm).
+//! D y follows from D z and D z_old, so an iteration is one D^T of an image and one D of a sparse code; x - D y is a dual point
+//! too, and D^T of it is at hand, as in [`Admm`](super::Admm): the best one so far is offered to the certificate.
 //!
 //! **Cost** of an iteration K P log P in the frequency domain, K P M in the spatial one; memory 2 K P.
 //!
@@ -20,7 +20,8 @@
 
 use super::admm::prox::soft;
 use super::convolution::{Convolution, Space};
-use super::{Coded, Coder, Status, certify, dual_value, relative};
+use super::dual::{Claim, Proven};
+use super::{Coded, Coder, Status, dual_value, relative};
 use crate::config::{CoderConfig, StopRule, positive};
 use crate::{Code, Dictionary, Error, Real, Result, Sample};
 
@@ -43,6 +44,10 @@ pub(super) struct Plan<T: Real> {
     pub(super) dz: Vec<T>,
     dz_old: Vec<T>,
     residual: Vec<T>,
+    /// The residual at y with the largest dual value so far, (C, P), and that value.
+    offered: Vec<T>,
+    offered_value: f64,
+    proven: Proven,
     /// t of the momentum, and m.
     t: f64,
     momentum: f64,
@@ -78,11 +83,26 @@ impl<T: Real> Fista<T> {
                 maps: vec![T::zero(); 2 * dictionary.n_filters() * sample.shape().pixels()],
                 dz: image.clone(),
                 dz_old: image.clone(),
-                residual: image,
+                residual: image.clone(),
+                offered: image,
+                offered_value: f64::NEG_INFINITY,
+                proven: Proven::default(),
                 t: 1.0,
                 momentum: 0.0,
             }
         }))
+    }
+
+    /// The code of all zeros, if that is where the coder starts and nothing exceeds beta.
+    pub(super) fn zero(&mut self, sample: &Sample<T>, start: Option<&Code<T>>) -> Result<Option<Coded<T>>> {
+        let (beta, tol, dictionary) = (self.beta, self.tol, self.dictionary.clone());
+        let plan = self.planned(sample)?;
+        if start.is_some_and(|code| code.nonzeros() > 0) || plan.convolution.max_correlation(sample.data()) > beta {
+            return Ok(None);
+        }
+        let coded = plan.certified(sample, &dictionary, beta, tol, 0, Status::Converged)?;
+        // What rounding hid may be beyond beta after all.
+        Ok(Some(coded).filter(|coded| coded.relative_gap() <= tol))
     }
 
     /// Iterates from the code that `plan.maps` holds, which took so many iterations, until the rule holds; `accelerate`
@@ -101,14 +121,14 @@ impl<T: Real> Fista<T> {
                 StopRule::Residuals | StopRule::Change => step.change <= tol && (step.change > 0.0 || gap <= tol),
             };
             if stop {
-                let coded = plan.certified(sample, &dictionary, beta, iter, Status::Converged)?;
+                let coded = plan.certified(sample, &dictionary, beta, tol, iter, Status::Converged)?;
                 if config.stop != StopRule::Gap || coded.relative_gap() <= tol {
                     return Ok(coded);
                 }
                 look_again_at = iter + (iter / 20).max(2);
             }
         }
-        plan.certified(sample, &dictionary, beta, config.max_iters, Status::MaxIters)
+        plan.certified(sample, &dictionary, beta, tol, config.max_iters, Status::MaxIters)
     }
 }
 
@@ -126,6 +146,8 @@ impl<T: Real> Plan<T> {
             (self.maps[at], self.maps[at + pixels]) = (a.value, a.value);
         }
         self.restart();
+        self.offered_value = f64::NEG_INFINITY;
+        self.proven.clear();
         Ok(())
     }
 
@@ -168,10 +190,15 @@ impl<T: Real> Plan<T> {
         let [uphill, change, norm, l1] = sums.sums;
         let next = 0.5 * (1.0 + (1.0 + 4.0 * self.t * self.t).sqrt());
         (self.t, self.momentum) = if !accelerate || uphill > 0.0 { (1.0, 0.0) } else { (next, (self.t - 1.0) / next) };
+        let dual_value = dual_value(x_r, r_r, sums.correlation, beta);
+        if dual_value > self.offered_value {
+            self.offered_value = dual_value;
+            self.offered.copy_from_slice(&self.residual);
+        }
         let error: f64 = sample.data().iter().zip(&self.dz).map(|(x, e)| (x.f64() - e.f64()).powi(2)).sum();
         Progress {
             objective: 0.5 * error + beta * l1,
-            dual_value: dual_value(x_r, r_r, sums.correlation, beta),
+            dual_value,
             change: if change == 0.0 { 0.0 } else { (change / norm.max(f64::MIN_POSITIVE)).sqrt() },
         }
     }
@@ -182,6 +209,7 @@ impl<T: Real> Plan<T> {
         sample: &Sample<T>,
         dictionary: &Dictionary<T>,
         beta: f64,
+        tol: f64,
         iterations: usize,
         status: Status,
     ) -> Result<Coded<T>> {
@@ -190,11 +218,10 @@ impl<T: Real> Plan<T> {
         let code = Code::from_dense(dictionary.n_filters(), sample.shape().spatial(), &z);
         // Numbers that overflowed are found here.
         let code = Code::new(code.n_filters(), code.shape(), code.atoms().to_vec())?;
-        let (convolution, image) = (&mut self.convolution, &mut self.residual);
-        certify(sample, code, dictionary, beta, iterations, status, |r| {
-            image.iter_mut().zip(r).for_each(|(i, r)| *i = T::of(*r));
-            convolution.max_correlation(image)
-        })
+        let claim = Claim { sample, dictionary, code, beta, tol, iterations, status };
+        let is_offered = self.offered_value > f64::NEG_INFINITY;
+        let offered = is_offered.then(|| self.offered.iter().map(|v| v.f64()).collect());
+        self.proven.certify(claim, offered, |t, least| self.convolution.bound(t, least))
     }
 }
 
@@ -212,16 +239,15 @@ impl<T: Real> Coder<T> for Fista<T> {
 
     fn code(&mut self, sample: &Sample<T>, start: Option<&Code<T>>) -> Result<Coded<T>> {
         let zero = Code::zero(self.dictionary.n_filters(), sample.shape().spatial());
-        let (beta, dictionary) = (self.beta, self.dictionary.clone());
-        let plan = self.planned(sample)?;
-        plan.start(start.unwrap_or(&zero))?;
-        if start.is_none_or(|code| code.nonzeros() == 0) && plan.convolution.max_correlation(sample.data()) <= beta {
-            return plan.certified(sample, &dictionary, beta, 0, Status::Converged);
+        self.planned(sample)?.start(start.unwrap_or(&zero))?;
+        match self.zero(sample, start)? {
+            Some(coded) => Ok(coded),
+            None => self.iterate(sample, 0, true),
         }
-        self.iterate(sample, 0, true)
     }
 
     fn beta_max(&mut self, sample: &Sample<T>) -> Result<f64> {
-        Ok(self.planned(sample)?.convolution.max_correlation(sample.data()))
+        let x: Vec<f64> = sample.data().iter().map(|v| v.f64()).collect();
+        Ok(self.planned(sample)?.convolution.bound(&x, 0.0))
     }
 }

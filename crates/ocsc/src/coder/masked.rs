@@ -16,6 +16,9 @@
 //! value was observed and h elsewhere, after every iteration: only this image is kept, and without a mask the iterates are
 //! those of [`Admm`](super::Admm). D z = (s - t) - rho g is at hand, so an iteration costs 2 C transforms of images more.
 //!
+//! **The dual point** rho g = (s - t) - D z is that of [`Admm`](super::Admm) on observed values; on others it is cleared, and
+//! its correlations are computed anew. Since its value is not at hand there, the newest one is offered at every look.
+//!
 //! **Start** from a code u: s = D u and t = M (s - x), which is the optimal dual when u is optimal.
 //!
 //! Reference: Heide, Heidrich, Wetzstein, "Fast and flexible convolutional sparse coding", CVPR 2015.
@@ -73,12 +76,19 @@ impl<T: Real> Coder<T> for Masked<T> {
         (0..x.len()).filter(|i| !seen(*i)).for_each(|i| target[i] = estimate.data()[i]);
         let correlation = plan.start(&Sample::new(sample.shape(), target.clone())?, Some(code), beta, rho)?;
         if correlation <= beta && code.nonzeros() == 0 {
-            return plan.certified(sample, beta, rho, 0, Status::Converged);
+            let coded = plan.certified(sample, beta, tol, rho, 0, Status::Converged)?;
+            // What rounding hid may be beyond beta after all.
+            if coded.relative_gap() <= tol {
+                return Ok(coded);
+            }
         }
 
         let relaxation = T::of(config.relaxation);
         let mut image = vec![T::zero(); x.len()];
         for iter in 1..=config.max_iters {
+            if sample.mask().is_some() {
+                plan.forget_offered();
+            }
             let step = plan.iterate(beta, rho, config.relaxation);
             if sample.mask().is_some() {
                 plan.estimate(rho, &mut image);
@@ -93,7 +103,7 @@ impl<T: Real> Coder<T> for Masked<T> {
                 StopRule::Change => step.change() <= tol && step.is_nonzero(),
             };
             if look {
-                let coded = plan.certified(sample, beta, rho, iter, Status::Converged)?;
+                let coded = plan.certified(sample, beta, tol, rho, iter, Status::Converged)?;
                 if config.stop != StopRule::Gap || coded.relative_gap() <= tol {
                     return Ok(coded);
                 }
@@ -104,12 +114,12 @@ impl<T: Real> Coder<T> for Masked<T> {
                 rho = balanced;
             }
         }
-        plan.certified(sample, beta, rho, config.max_iters, Status::MaxIters)
+        plan.certified(sample, beta, tol, rho, config.max_iters, Status::MaxIters)
     }
 
     fn beta_max(&mut self, sample: &Sample<T>) -> Result<f64> {
         let plan = planned(&mut self.plan, &self.dictionary, sample)?;
         let x: Vec<f64> = sample.data().iter().map(|v| v.f64()).collect();
-        Ok(plan.max_correlation(&x))
+        Ok(plan.bound(&x, 0.0))
     }
 }

@@ -6,19 +6,26 @@
 //! min over z   P(z) = 1/2 || x - D z ||^2 + beta ||z||_1,       D z = sum_k D_k * z_k
 //! ```
 //!
-//! and returns z with a **certificate**. For any residual r the point s r is feasible for the dual problem
-//! max { x.t - 1/2 ||t||^2 : |D_k^T t| <= beta everywhere } when s = min(1, beta / max |D^T r|), so with r = x - D z
+//! and returns z with a **certificate**. Every image t has a multiple s t that is feasible for the dual problem
+//! max { x.t - 1/2 ||t||^2 : |D_k^T t| <= beta everywhere }, with s = min(1, beta / max |D^T t|), so
 //!
 //! ```text
-//! gap = P(z) - ( s x.r - 1/2 s^2 ||r||^2 )  >=  P(z) - min P  >=  0 .
+//! gap = P(z) - ( s x.t - 1/2 s^2 ||t||^2 )  >=  P(z) - min P  >=  0 .
 //! ```
+//!
+//! The active set takes t = x - D z, of the best round. The other coders take the best image that they met, their own dual iterates
+//! included (`dual.rs`). In every coder and in both precisions the objective and the gap are computed in f64 from the code
+//! that is returned, the largest correlation is bounded from above with all rounding counted, and what f64 may have rounded
+//! away is added to the gap (`certificate.rs`): no gap is smaller than the true one.
 //!
 //! Coders know neither statistics nor updates.
 
 mod active_set;
 mod admm;
+mod certificate;
 mod convolution;
 mod deconvnet;
+mod dual;
 mod fista;
 mod masked;
 
@@ -31,6 +38,7 @@ pub use masked::Masked;
 
 use crate::config::Boundary;
 use crate::metrics::Objective;
+use crate::observe::{Monitor, check_wanted};
 use crate::{Code, Dictionary, Real, Result, Sample};
 
 /// Codes samples against a dictionary.
@@ -41,9 +49,15 @@ pub trait Coder<T: Real>: Send {
     /// Codes one sample, from `start` if given.
     fn code(&mut self, sample: &Sample<T>, start: Option<&Code<T>>) -> Result<Coded<T>>;
 
-    /// Codes several samples, from zero. Coders that can do so code them at the same time.
-    fn code_all(&mut self, samples: &[Sample<T>]) -> Result<Vec<Coded<T>>> {
-        samples.iter().map(|sample| self.code(sample, None)).collect()
+    /// Codes several samples, from zero, while the monitor wants them. Coders that can do so code them at the same time.
+    fn code_all(&mut self, samples: &[Sample<T>], monitor: &dyn Monitor) -> Result<Vec<Coded<T>>> {
+        let code = |sample| {
+            check_wanted(monitor)?;
+            let coded = self.code(sample, None)?;
+            monitor.coded();
+            Ok(coded)
+        };
+        samples.iter().map(code).collect()
     }
 
     /// The smallest beta with an all-zero code: max |D^T x|.
@@ -95,7 +109,8 @@ pub(crate) fn relative(gap: f64, objective: f64) -> f64 {
     if gap <= 0.0 { 0.0 } else { gap / objective.max(f64::MIN_POSITIVE) }
 }
 
-/// The value of the dual problem at s r, made feasible; `x_r` = x.r, `r_r` = r.r, `correlation` = max |D^T r|.
+/// The value of the dual problem at s r, made feasible; `x_r` = x.r, `r_r` = r.r, `correlation` = max |D^T r|. It decides when
+/// to look, and proves nothing: its numbers are rounded.
 pub(crate) fn dual_value(x_r: f64, r_r: f64, correlation: f64, beta: f64) -> f64 {
     let s = if correlation > beta { beta / correlation } else { 1.0 };
     s * x_r - 0.5 * s * s * r_r
@@ -109,23 +124,4 @@ pub(crate) fn residual<T: Real>(sample: &Sample<T>, code: &Code<T>, dictionary: 
         *r = 0.0;
     }
     Ok(r)
-}
-
-/// A code with its certificate, all recomputed from the code; `max_correlation` is max |D^T r| of an image.
-fn certify<T: Real>(
-    sample: &Sample<T>,
-    code: Code<T>,
-    dictionary: &Dictionary<T>,
-    beta: f64,
-    iterations: usize,
-    status: Status,
-    max_correlation: impl FnOnce(&[f64]) -> f64,
-) -> Result<Coded<T>> {
-    let r = residual(sample, &code, dictionary)?;
-    let r_r: f64 = r.iter().map(|r| r * r).sum();
-    let x_r = sample.data().iter().zip(&r).map(|(x, r)| x.f64() * r).sum();
-    let objective = Objective { data_term: 0.5 * r_r, l1: code.l1() };
-    let dual = dual_value(x_r, r_r, max_correlation(&r), beta);
-    let gap = (objective.total(beta) - dual).max(0.0);
-    Ok(Coded { code, objective, beta, gap, iterations, status })
 }

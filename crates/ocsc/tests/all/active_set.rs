@@ -3,6 +3,7 @@
 use crate::common::*;
 use ocsc::coder::{ActiveSet, Admm, Coded, Coder, Status};
 use ocsc::config::{ActiveSetConfig, Boundary, CoderConfig};
+use ocsc::observe::Silent;
 use ocsc::{Dictionary, Real, Sample, Shape};
 use proptest::prelude::*;
 
@@ -99,7 +100,8 @@ proptest! {
             prop_assert_eq!(coded.status, Status::Converged);
             let z = coded.code.to_dense();
             prop_assert!(relative(coded.total(), matrix.objective(&target, &z, beta)) < 1e-10);
-            prop_assert!((coded.gap - matrix.gap(&target, &z, beta)).abs() < 1e-9 * coded.total());
+            // At most what the residual proves: an earlier one may have proven more.
+            prop_assert!(coded.gap <= matrix.gap(&target, &z, beta) + 1e-9 * coded.total());
             let minimum = matrix.minimum(&target, beta);
             prop_assert!(coded.total() - minimum <= coded.gap + 1e-9 * minimum, "{boundary:?}");
             prop_assert!(relative(coded.total(), minimum) < 1e-6, "{boundary:?}");
@@ -115,7 +117,7 @@ proptest! {
             let config = ActiveSetConfig { max_rounds, ..ActiveSetConfig::default() };
             let coded = coder(&d, beta, 1e-9, boundary, &config).code(&x, None).unwrap();
             prop_assert!(coded.total() - matrix.minimum(&target, beta) <= coded.gap + 1e-9 * coded.total());
-            prop_assert!((coded.gap - matrix.gap(&target, &coded.code.to_dense(), beta)).abs() < 1e-9 * coded.total());
+            prop_assert!(coded.gap <= matrix.gap(&target, &coded.code.to_dense(), beta) + 1e-9 * coded.total());
         }
     }
 }
@@ -257,14 +259,14 @@ fn takes_over_a_dictionary_with_more_filters() {
 fn dense_codes_are_handed_over() {
     let x = noise::<f64>([1, 24, 24], 5);
     let d = filters::<f64>(20, [1, 5, 5], 6);
-    let fast = |config: &ActiveSetConfig| coder(&d, 0.03, 0.01, Boundary::Circular, config).code(&x, None).unwrap();
+    let fast = |config: &ActiveSetConfig| coder(&d, 0.03, 1e-4, Boundary::Circular, config).code(&x, None).unwrap();
     let coded = fast(&ActiveSetConfig::default());
     assert_eq!(coded.status, Status::Converged);
     // More iterations than the active set may have rounds: they are ADMM's.
     assert!(coded.iterations > ActiveSetConfig::default().max_rounds, "{}", coded.iterations);
-    let admm = Admm::new(&d, 0.03, 0.01, CoderConfig { max_iters: 10_000, ..CoderConfig::default() });
+    let admm = Admm::new(&d, 0.03, 1e-4, CoderConfig { max_iters: 10_000, ..CoderConfig::default() });
     let reference = admm.unwrap().code(&x, None).unwrap();
-    assert!(relative(coded.total(), reference.total()) < 0.01);
+    assert!(relative(coded.total(), reference.total()) < 1e-4);
 }
 
 #[test]
@@ -304,7 +306,7 @@ fn several_samples_at_once_are_coded_as_one_by_one() {
     let d = filters::<f32>(6, [1, 5, 5], 3);
     let samples: Vec<_> = (0..5).map(|i| noise::<f32>([1, 20 + i, 30], i as u64)).collect();
     let mut coder = coder(&d, 1.0, 1e-3, Boundary::Free, &ActiveSetConfig::default());
-    let together = with_threads(2, || coder.code_all(&samples).unwrap());
+    let together = with_threads(2, || coder.code_all(&samples, &Silent).unwrap());
     for (x, coded) in samples.iter().zip(together) {
         assert_eq!(coder.code(x, None).unwrap(), coded);
     }

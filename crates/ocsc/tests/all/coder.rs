@@ -91,8 +91,9 @@ proptest! {
         let z = coded.code.to_dense();
         prop_assert!(relative(coded.total(), matrix.objective(x.data(), &z, beta)) < 1e-12);
         prop_assert!(relative(coded.objective.l1, z.iter().map(|z| z.abs()).sum()) < 1e-12);
-        let gap = matrix.gap(x.data(), &z, beta).max(0.0);
-        prop_assert!((coded.gap - gap).abs() < 1e-10 * coded.total(), "{} {}", coded.gap, gap);
+        // That of the best dual point: of the residual, if no other is good enough.
+        let gap = matrix.gap(x.data(), &z, beta).max(1e-6 * coded.total());
+        prop_assert!(coded.gap <= gap + 1e-10 * coded.total(), "{} {}", coded.gap, gap);
         prop_assert!(coded.iterations <= iterations);
         prop_assert!(coded.status == Status::MaxIters || coded.relative_gap() <= 1e-6);
     }
@@ -194,8 +195,9 @@ proptest! {
         let matrix = Matrix::new(&d, axes);
         let z = widen(&single.code.to_dense());
         prop_assert!(relative(single.total(), matrix.objective(wide_x.data(), &z, beta)) < 1e-6);
-        let gap = matrix.gap(wide_x.data(), &z, beta);
-        prop_assert!((single.gap - gap).abs() < 1e-5 * single.total(), "{} {}", single.gap, gap);
+        let gap = matrix.gap(wide_x.data(), &z, beta).max(5e-5 * single.total());
+        prop_assert!(single.gap <= gap + 1e-5 * single.total(), "{} {}", single.gap, gap);
+        prop_assert!(single.total() - single.gap <= double.total(), "{} {}", single.gap, double.total());
     }
 }
 
@@ -227,8 +229,8 @@ proptest! {
             let coded = coder.code(&x, None).unwrap();
             prop_assert_eq!(coded.status, Status::Converged, "{}", name);
             prop_assert!(relative(coded.total(), minimum) < 1e-6, "{}: {} {}", name, coded.total(), minimum);
-            let gap = Matrix::new(&d, axes).gap(x.data(), &coded.code.to_dense(), beta).max(0.0);
-            prop_assert!((coded.gap - gap).abs() < 1e-10 * coded.total(), "{}: {} {}", name, coded.gap, gap);
+            prop_assert!(coded.gap <= 1e-7 * coded.total(), "{}: {}", name, coded.gap);
+            prop_assert!(coded.total() - coded.gap <= minimum * (1.0 + 1e-11), "{}: {}", name, coded.gap);
             // From its own solution, and from another dictionary's.
             let again = coder.code(&x, Some(&coded.code)).unwrap();
             prop_assert!(relative(again.total(), minimum) < 1e-6, "{} again", name);
@@ -308,13 +310,13 @@ fn threads_do_not_change_a_bit() {
 #[test]
 fn dense_codes_of_several_channels_are_handed_over() {
     let (d, x) = (filters::<f64>(30, colour(2, [1, 5, 5]), 6), noise::<f64>(colour(2, [1, 20, 20]), 5));
-    let mut fast = ActiveSet::new(&d, 0.03, 0.01, Boundary::Circular, ActiveSetConfig::default()).unwrap();
+    let mut fast = ActiveSet::new(&d, 0.03, 1e-4, Boundary::Circular, ActiveSetConfig::default()).unwrap();
     let coded = fast.code(&x, None).unwrap();
     assert!(coded.iterations > ActiveSetConfig::default().max_rounds, "{} iterations", coded.iterations);
     assert_eq!(coded.status, Status::Converged);
     let matrix = Matrix::new(&d, x.shape());
-    let gap = matrix.gap(x.data(), &coded.code.to_dense(), 0.03);
-    assert!((coded.gap - gap).abs() < 1e-10 * coded.total());
+    assert!(relative(coded.total(), matrix.objective(x.data(), &coded.code.to_dense(), 0.03)) < 1e-12);
+    assert!(coded.gap <= 1e-4 * coded.total());
 }
 
 #[test]

@@ -30,7 +30,7 @@ pub(super) struct CoarseFilters {
     per_group: usize,
     quads: usize,
     /// b_k / w_k and 128 sum q_k, for whole groups.
-    scale: Vec<f32>,
+    scale: Vec<f64>,
     offset: Vec<i32>,
     /// max ||d_k|| / w_k and max b_k / w_k.
     longest: f64,
@@ -41,16 +41,17 @@ pub(super) struct CoarseFilters {
 pub(super) struct CoarseCanvas {
     /// u(p), u(p+1), u(p+2), u(p+3) to a lane.
     quads: Vec<i32>,
-    step: f32,
+    /// a, which single precision may not hold, while a times b_k / w_k is near 1 in any unit of the data.
+    step: f64,
 }
 
 impl CoarseFilters {
     /// The filters with their weights, if the processor can make use of them.
-    pub(super) fn new<T: Real>(frame_rows: usize, filters: &Filters<T>, weights: &[T]) -> Option<Self> {
+    pub(super) fn new<T: Real>(frame_rows: usize, filters: &Filters<T>, weights: &[f64]) -> Option<Self> {
         (vnni() && frame_rows * filters.width <= LONGEST).then(|| Self::quantise(frame_rows, filters, weights))
     }
 
-    fn quantise<T: Real>(n_rows: usize, filters: &Filters<T>, weights: &[T]) -> Self {
+    fn quantise<T: Real>(n_rows: usize, filters: &Filters<T>, weights: &[f64]) -> Self {
         let (n, width) = (filters.n_filters, filters.width);
         let (groups, quads) = (n.div_ceil(GROUP), width.div_ceil(QUAD));
         let per_group = n_rows * quads * GROUP;
@@ -60,7 +61,7 @@ impl CoarseFilters {
         for k in 0..n {
             let rows = || filters.rows(k).chunks_exact(width.next_multiple_of(LANES)).take(n_rows);
             let peak = rows().flatten().fold(0.0_f64, |m, d| m.max(d.f64().abs()));
-            let (step, weight) = (if peak > 0.0 { peak / 127.0 } else { 1.0 }, weights[k].f64());
+            let (step, weight) = (if peak > 0.0 { peak / 127.0 } else { 1.0 }, weights[k]);
             for (row, values) in rows().enumerate() {
                 for (j, d) in values[..width].iter().enumerate() {
                     let q = (d.f64() / step).round() as i8;
@@ -68,7 +69,7 @@ impl CoarseFilters {
                     offset[k] += 128 * i32::from(q);
                 }
             }
-            scale[k] = (step / weight) as f32;
+            scale[k] = step / weight;
             longest = longest.max(filters.energy[k].sqrt() / weight);
             coarsest = coarsest.max(step / weight);
         }
@@ -104,9 +105,9 @@ impl CoarseFilters {
 impl CoarseCanvas {
     /// Rounds a canvas whose largest absolute value is `peak`.
     pub(super) fn new<T: Real>(canvas: &[T], peak: f64) -> Self {
-        let step = if peak > 0.0 { (peak / 127.0) as f32 } else { 1.0 };
-        let scale = 1.0 / step;
-        let level = |v: &T| (v.f64() as f32 * scale + 128.5) as i32;
+        let step = if peak > 0.0 { peak / 127.0 } else { 1.0 };
+        // A quotient in f64: one over a subnormal step would overflow.
+        let level = |v: &T| ((v.f64() / step) as f32 + 128.5) as i32;
         let mut levels: Vec<u8> = canvas.par_iter().map(|v| level(v).clamp(1, 255) as u8).collect();
         levels.extend([128; QUAD - 1]);
         let quads = levels.par_windows(QUAD).map(|w| i32::from_le_bytes([w[0], w[1], w[2], w[3]])).collect();
@@ -182,7 +183,7 @@ mod x86 {
         }
         for f in 0..GROUP {
             let k = group * GROUP + f;
-            let (scale, offset) = (filters.scale[k] * canvas.step, filters.offset[k]);
+            let (scale, offset) = ((filters.scale[k] * canvas.step) as f32, filters.offset[k]);
             for v in 0..V {
                 let sums: [i32; LANES] = bytemuck::cast(sums[f][v]);
                 let mut strengths = [0.0; LANES];
@@ -213,7 +214,7 @@ mod tests {
                 sum += taps.iter().zip(levels).map(|(q, u)| q * i32::from(u)).sum::<i32>();
             }
         }
-        ((sum - filters.offset[k]) as f32 * (filters.scale[k] * canvas.step)).abs()
+        ((sum - filters.offset[k]) as f32 * (filters.scale[k] * canvas.step) as f32).abs()
     }
 
     #[test]
@@ -231,7 +232,7 @@ mod tests {
                 let d = Dictionary::<f32>::random(n, filter, 3, 5).unwrap();
                 let filters = Filters::new(&d);
                 let frame = Frame::new(shape, filter, boundary).unwrap();
-                let weights = vec![0.5_f32; n];
+                let weights = vec![0.5; n];
                 let Some(coarse) = CoarseFilters::new(frame.filter_rows(), &filters, &weights) else {
                     return;
                 };

@@ -21,7 +21,8 @@ pub(super) struct Filters<T> {
 }
 
 impl<T: Real> Filters<T> {
-    pub(super) fn new(dictionary: &Dictionary<T>) -> Self {
+    /// The filters of a dictionary of any scalar.
+    pub(super) fn new<S: Real>(dictionary: &Dictionary<S>) -> Self {
         let shape = dictionary.shape();
         let (n_filters, width) = (dictionary.n_filters(), shape.width);
         let (n_rows, padded) = (shape.len() / width, width.next_multiple_of(LANES));
@@ -35,9 +36,10 @@ impl<T: Real> Filters<T> {
                 let planes = shape.depth * shape.height;
                 let row = from % planes * shape.channels + from / planes;
                 for (j, tap) in taps.iter().enumerate() {
-                    rows[(k * grouped + row) * padded + j] = *tap;
-                    packed[((k / PAIR * n_rows + row) * width + j) * PAIR + k % PAIR] = *tap;
-                    energy[k] += tap.f64().powi(2);
+                    let tap = tap.f64();
+                    rows[(k * grouped + row) * padded + j] = T::of(tap);
+                    packed[((k / PAIR * n_rows + row) * width + j) * PAIR + k % PAIR] = T::of(tap);
+                    energy[k] += tap.powi(2);
                 }
             }
         }

@@ -90,6 +90,8 @@ impl<T: Real> List<T> {
         let phases = bands.phases();
         // The largest steps of the last sweep, and all since the last full one.
         let (mut last, mut since) = (self.heat.clone(), self.heat.clone());
+        // The tiles that a sweep visits.
+        let mut due = vec![false; since.len()];
         let mut full = true;
         for sweep in 0..max_sweeps {
             full = full || sweep % FULL == 0;
@@ -97,8 +99,10 @@ impl<T: Real> List<T> {
             for phase in &phases {
                 // Decided before the phase, so that threads change nothing.
                 let hot = if full { &since } else { &last };
-                let due = |band: usize, tile: usize| bands.neighbours(band, tile).any(|n| hot[n] > small);
-                let order = |band: &usize| self.order(bands, *band, full, |tile| due(*band, tile));
+                for (band, tile) in phase.iter().flat_map(|band| (0..bands.n_tiles).map(move |tile| (*band, tile))) {
+                    due[band * bands.n_tiles + tile] = bands.neighbours(band, tile).any(|n| hot[n] > small);
+                }
+                let order = |band: &usize| self.order(bands, *band, full, |tile| due[band * bands.n_tiles + tile]);
                 let orders: Vec<Vec<u32>> = phase.par_iter().map(order).collect();
                 visited |= orders.iter().any(|order| !order.is_empty());
                 for &band in phase {
@@ -112,7 +116,9 @@ impl<T: Real> List<T> {
             }
             let quiet = last.iter().all(|heat| *heat <= small);
             if full {
-                since.copy_from_slice(&last);
+                // Tiles that were not due keep their heat: a later descent to smaller steps must find them.
+                let visits = since.iter_mut().zip(&last).zip(&due).filter(|(_, due)| **due);
+                visits.for_each(|((since, last), _)| *since = *last);
                 if quiet {
                     break;
                 }

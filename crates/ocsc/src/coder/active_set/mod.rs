@@ -27,6 +27,7 @@
 //! alone is, by fractions of the largest beta, for a gap of 1 %: 0.17 at 0.01, 0.49 at 0.003, 0.48 at 0.001, 1.2 at 0.0005.
 
 mod bands;
+mod bound;
 mod coarse;
 mod correlate;
 mod descend;
@@ -35,11 +36,14 @@ mod frame;
 mod list;
 mod residual;
 
-use super::{Admm, Coded, Coder, Status, dual_value, relative};
-use crate::config::{ActiveSetConfig, Boundary, CoderConfig};
+use super::certificate::{Terms, Weight};
+use super::{Admm, Coded, Coder, Status, relative};
+use crate::config::{ActiveSetConfig, Boundary, CoderConfig, positive};
 use crate::metrics::Objective;
+use crate::observe::{Monitor, Round, Silent, check_wanted};
 use crate::{Atom, Code, Dictionary, Error, Real, Result, Sample};
 use bands::Bands;
+use bound::Wide;
 use coarse::{CoarseCanvas, CoarseFilters};
 use correlate::{Line, Ranked};
 use descend::{Active, Setting};
@@ -47,7 +51,7 @@ use filters::Filters;
 use frame::Frame;
 use list::List;
 use rayon::prelude::*;
-use residual::Sums;
+use std::sync::OnceLock;
 use std::time::Instant;
 
 /// Far from the solution, atoms are chosen from cells of this many lines and columns, so many from each.
@@ -91,9 +95,12 @@ pub struct ActiveSet<T: Real> {
     config: ActiveSetConfig,
     dictionary: Dictionary<T>,
     filters: Filters<T>,
+    /// w_k in f64, for what is claimed, and rounded, for descent.
+    exact_weights: Vec<f64>,
     weights: Vec<T>,
     inverse_weights: Vec<T>,
     coarse: Option<CoarseFilters>,
+    wide: OnceLock<Wide>,
 }
 
 impl<T: Real> ActiveSet<T> {
@@ -105,21 +112,19 @@ impl<T: Real> ActiveSet<T> {
         boundary: Boundary,
         config: ActiveSetConfig,
     ) -> Result<Self> {
-        if !(beta.is_finite() && beta > 0.0) {
-            return Err(Error::invalid("beta", "a finite number above 0", beta));
-        }
-        if !(tol.is_finite() && tol > 0.0) {
-            return Err(Error::invalid("tol", "a finite number above 0", tol));
-        }
+        positive("beta", beta)?;
+        positive("tol", tol)?;
         let mut coder = ActiveSet {
             beta,
             tol,
             boundary,
             dictionary: dictionary.clone(),
             filters: Filters::new(dictionary),
+            exact_weights: Vec::new(),
             weights: Vec::new(),
             inverse_weights: Vec::new(),
             coarse: None,
+            wide: OnceLock::new(),
             config,
         };
         coder.set_dictionary(dictionary);
@@ -163,34 +168,17 @@ impl<T: Real> ActiveSet<T> {
     }
 
     /// The same in 8 bits, if the processor can do that and if it can tell violations of the size of `excess` well enough.
-    fn glance(&self, frame: &Frame, canvas: &[T], report: Report, sums: &Sums, excess: f64) -> Option<Outlook> {
+    fn glance(&self, frame: &Frame, canvas: &[T], report: Report, terms: &Terms, excess: f64) -> Option<Outlook> {
         let filters = self.coarse.as_ref()?;
         let window = frame.filter_rows() * frame.filter.width;
-        let norm = (window as f64 * sums.r_r / frame.sample.len() as f64).sqrt();
-        if excess < CLEAR * filters.blur(sums.peak, norm) {
+        let norm = (window as f64 * terms.t_t / frame.sample.len() as f64).sqrt();
+        if excess < CLEAR * filters.blur(terms.peak, norm) {
             return None;
         }
-        let (canvas, signed) = (CoarseCanvas::new(canvas, sums.peak), self.config.nonnegative);
+        let (canvas, signed) = (CoarseCanvas::new(canvas, terms.peak), self.config.nonnegative);
         Some(survey(frame, report, |line: &mut Line<f32>, number| {
             filters.correlate(frame, &canvas, signed, line, number);
         }))
-    }
-
-    /// A bound on max |d_k^T r| / w_k that no rounding falsifies: the strongest positions again in f64, if all of them were
-    /// reported, or else what the kernel found and how far it may be off.
-    fn certified(&self, frame: &Frame, canvas: &[T], outlook: &Outlook, report: Report, sums: &Sums) -> f64 {
-        let off = self.rounding(frame, sums.peak);
-        let complete = matches!(report, Report::All(threshold) if threshold <= 1.0 - 2.0 * off);
-        if !complete || outlook.strongest + off <= 1.0 {
-            return outlook.strongest + off;
-        }
-        // Below 1 a correlation does not matter.
-        let bar = (outlook.strongest - 2.0 * off).max(1.0 - 2.0 * off);
-        let contenders = outlook.candidates.iter().filter(|c| f64::from(c.strength) * (1.0 + 1e-6) >= bar);
-        let mut positions: Vec<u32> = contenders.map(|c| c.position).collect();
-        positions.dedup();
-        let strength = |p: &u32| self.exact_strength(frame, canvas, *p as usize);
-        positions.par_iter().map(strength).reduce(|| 0.0, f64::max)
     }
 
     /// An atom for the list.
@@ -214,7 +202,8 @@ impl<T: Real> ActiveSet<T> {
     }
 
     /// Codes one sample; see [`Coder::code`].
-    fn solve(&self, sample: &Sample<T>, start: Option<&Code<T>>) -> Result<Coded<T>> {
+    fn solve(&self, sample: &Sample<T>, start: Option<&Code<T>>, monitor: &dyn Monitor) -> Result<Coded<T>> {
+        check_wanted(monitor)?;
         let clock = Instant::now();
         self.dictionary.check_sample_shape(sample.shape())?;
         let frame = Frame::of(sample, self.dictionary.shape(), self.boundary)?;
@@ -231,20 +220,24 @@ impl<T: Real> ActiveSet<T> {
         let started = !list.atoms().is_empty();
         let mut strongest = if started { NEAR } else { f64::INFINITY };
         let (mut round, mut stale, mut best) = (0, 0_u32, f64::INFINITY);
+        // The best bound on the minimum that any round has proven.
+        let mut lower = 0.0_f64;
         loop {
             // Anew from the atoms in every round: the sweeps' rounding errors do not add up.
-            let sums = self.rebuild(&frame, &bands, sample, &list, &mut canvas);
+            let terms = self.rebuild(&frame, &bands, sample, &list, &mut canvas);
             let report = if strongest <= NEAR {
-                // All that may exceed their weight once rounding is taken off: else the certificate could not be exact.
-                let least = (IGNORE * self.tol).max(2.0 * self.rounding(&frame, sums.peak)).min(WIDEST_MARGIN);
+                // All that may exceed their weight once rounding is taken off, so that the certificate can be exact, unless
+                // these are too many: then it is made in f64.
+                let rounding = 2.0 * self.rounding::<T>(&frame, &terms);
+                let wide = rounding > WIDEST_MARGIN && T::EPSILON > f64::EPSILON;
+                let least = (IGNORE * self.tol).max(if wide { 0.0 } else { rounding }).min(WIDEST_MARGIN);
                 Report::All(1.0 - (MARGIN * (strongest - 1.0)).clamp(least, WIDEST_MARGIN))
             } else {
                 Report::PerCell(1.0 + IGNORE * self.tol)
             };
-            let weighted = |a: &Active<T>| self.weights[a.filter as usize].f64() * a.value.f64().abs();
-            let l1: f64 = list.atoms().iter().map(weighted).sum();
-            let primal = sums.data_term + l1;
-            let gap_for = |strongest: f64| (primal - dual_value(sums.x_r, sums.r_r, strongest, 1.0)).max(0.0);
+            let weight = self.weight(list.atoms());
+            let primal = terms.objective(&weight);
+            let gap_for = |strongest: f64| terms.gap(feasible(strongest), &weight);
             let out_of_time = self.config.time_limit.is_some_and(|limit| clock.elapsed().as_secs_f64() >= limit);
             let last = round == self.config.max_rounds || stale == PATIENCE || out_of_time;
             let done = |outlook: &Outlook| last || relative(gap_for(outlook.strongest), primal) <= self.tol;
@@ -252,12 +245,16 @@ impl<T: Real> ActiveSet<T> {
             let glance = if last || round == 0 && started {
                 None
             } else {
-                self.glance(&frame, &canvas, report, &sums, strongest - 1.0)
+                self.glance(&frame, &canvas, report, &terms, strongest - 1.0)
             };
-            let outlook = glance.filter(|g| !done(g)).unwrap_or_else(|| self.look(&frame, &canvas, report));
+            let glance = glance.filter(|g| !done(g));
+            let is_exact = glance.is_none();
+            let outlook = glance.unwrap_or_else(|| self.look(&frame, &canvas, report));
             strongest = outlook.strongest;
             if done(&outlook) {
-                let gap = gap_for(self.certified(&frame, &canvas, &outlook, report, &sums));
+                let gap = gap_for(self.bound(&frame, &canvas, &outlook, report, &terms));
+                let gap = gap.min(terms.gap_above(lower, &weight));
+                lower = lower.max(terms.lower_bound(gap, &weight));
                 let converged = relative(gap, primal) <= self.tol;
                 if last || converged {
                     let status = match (converged, out_of_time) {
@@ -265,13 +262,19 @@ impl<T: Real> ActiveSet<T> {
                         (_, true) => Status::TimeLimit,
                         _ => Status::MaxIters,
                     };
-                    let objective = Objective { data_term: sums.data_term, l1: l1 / self.beta };
+                    let objective = Objective { data_term: 0.5 * terms.r_r, l1: weight.penalty / self.beta };
                     let code = listed(&frame, self.filters.n_filters, list.atoms())?;
                     return Ok(Coded { code, objective, beta: self.beta, gap, iterations: round, status });
                 }
             }
+            if is_exact {
+                let gap = gap_for(strongest + self.rounding::<T>(&frame, &terms));
+                lower = lower.max(terms.lower_bound(gap, &weight));
+            }
             round += 1;
             let gap = gap_for(strongest);
+            monitor.round(&Round { values: sample.data().len(), round, gap: relative(gap, primal) });
+            check_wanted(monitor)?;
             stale = if gap < PROGRESS * best { 0 } else { stale + 1 };
             best = best.min(gap);
             list.drop_zeros();
@@ -292,6 +295,19 @@ impl<T: Real> ActiveSet<T> {
             let small = (INNER * (strongest - 1.0)).max(INNER_FLOOR * self.tol) / f64::from(1 << stale);
             list.descend(&bands, &setting, &mut canvas, small, MAX_SWEEPS << stale);
         }
+    }
+
+    /// What a code pays, and what its rounding is bounded by.
+    fn weight(&self, atoms: &[Active<T>]) -> Weight {
+        let (mut penalty, mut mass, mut nonzeros) = (0.0, 0.0, 0);
+        for a in atoms.iter().filter(|a| a.value != T::zero()) {
+            let value = a.value.f64().abs();
+            penalty += self.exact_weights[a.filter as usize] * value;
+            mass += value;
+            nonzeros += 1;
+        }
+        let longest = self.filters.energy.iter().fold(0.0_f64, |m, e| m.max(e.sqrt()));
+        Weight { penalty, mass: mass * longest, nonzeros, taps: self.dictionary.shape().len() }
     }
 
     /// Whether so many non-zeros are better left to [`Admm`], which must be able to solve the same problem.
@@ -318,6 +334,11 @@ impl<T: Real> ActiveSet<T> {
         let atoms = code.atoms().iter().filter(allowed);
         Ok(atoms.map(|a| self.activate(frame, bands, a.filter, a.position, a.value)).collect())
     }
+}
+
+/// The factor that makes a residual feasible whose largest correlation is so many weights, rounded down.
+fn feasible(strongest: f64) -> f64 {
+    if strongest > 1.0 { (1.0 - f64::EPSILON) / strongest } else { 1.0 }
 }
 
 /// Correlates all lines, each by `correlate`, and reports.
@@ -400,17 +421,20 @@ impl<T: Real> Coder<T> for ActiveSet<T> {
         let weights: Vec<f64> = weights.collect();
         self.weights = weights.iter().map(|w| T::of(*w)).collect();
         self.inverse_weights = weights.iter().map(|w| T::of(1.0 / w)).chain([T::zero(); filters::PAIR]).collect();
+        self.exact_weights = weights;
+        self.wide = OnceLock::new();
         let shape = dictionary.shape();
-        self.coarse = CoarseFilters::new(shape.len() / shape.width, &self.filters, &self.weights);
+        self.coarse = CoarseFilters::new(shape.len() / shape.width, &self.filters, &self.exact_weights);
     }
 
     fn code(&mut self, sample: &Sample<T>, start: Option<&Code<T>>) -> Result<Coded<T>> {
         // Once into the pool of threads, instead of at every parallel loop.
-        rayon::join(|| self.solve(sample, start), || ()).0
+        rayon::join(|| self.solve(sample, start, &Silent), || ()).0
     }
 
-    fn code_all(&mut self, samples: &[Sample<T>]) -> Result<Vec<Coded<T>>> {
-        samples.par_iter().map(|sample| self.solve(sample, None)).collect()
+    fn code_all(&mut self, samples: &[Sample<T>], monitor: &dyn Monitor) -> Result<Vec<Coded<T>>> {
+        let solve = |sample| self.solve(sample, None, monitor).inspect(|_| monitor.coded());
+        samples.par_iter().map(solve).collect()
     }
 
     fn beta_max(&mut self, sample: &Sample<T>) -> Result<f64> {

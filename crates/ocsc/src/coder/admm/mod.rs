@@ -23,8 +23,9 @@
 //! however many channels. Rounding errors in D v shrink by |1 - a| per iteration.
 //!
 //! **A certificate for free.** x - D z = rho g, and D^T g is at hand: rho g scaled by beta / max |rho D^T g| is dual
-//! feasible, so every iteration yields a lower bound on the minimum. It decides when to look; the gap that is returned
-//! is that of the sparse code's own residual.
+//! feasible, so every iteration yields a lower bound on the minimum. It decides when to look; the best of these points,
+//! with its correlations bounded in f64, or else the sparse code's own residual, gives the gap that is returned
+//! (`dual.rs`). For dense codes the own point is far better: where the residual proves 90 % it proves 1 %.
 //!
 //! **Cost** K P (log P + C) + C^2 P per iteration; memory K P for v, K C P for the spectra of the filters and C^2 P for
 //! the small systems (`gram.rs`).
@@ -94,7 +95,11 @@ impl<T: Real> Coder<T> for Admm<T> {
         let mut rho = config.rho.unwrap_or_else(|| default_rho(sample, beta));
         let correlation = plan.start(sample, start, beta, rho)?;
         if correlation <= beta && start.is_none_or(|code| code.nonzeros() == 0) {
-            return plan.certified(sample, beta, rho, 0, Status::Converged);
+            let coded = plan.certified(sample, beta, tol, rho, 0, Status::Converged)?;
+            // What rounding hid may be beyond beta after all.
+            if coded.relative_gap() <= tol {
+                return Ok(coded);
+            }
         }
 
         let mut best_dual = f64::NEG_INFINITY;
@@ -110,7 +115,7 @@ impl<T: Real> Coder<T> for Admm<T> {
                 StopRule::Change => step.change() <= tol && (step.is_nonzero() || gap <= tol),
             };
             if stop {
-                let coded = plan.certified(sample, beta, rho, iter, Status::Converged)?;
+                let coded = plan.certified(sample, beta, tol, rho, iter, Status::Converged)?;
                 if config.stop != StopRule::Gap || coded.relative_gap() <= tol {
                     return Ok(coded);
                 }
@@ -122,14 +127,14 @@ impl<T: Real> Coder<T> for Admm<T> {
                 rho = balanced;
             }
         }
-        plan.certified(sample, beta, rho, config.max_iters, Status::MaxIters)
+        plan.certified(sample, beta, tol, rho, config.max_iters, Status::MaxIters)
     }
 
     fn beta_max(&mut self, sample: &Sample<T>) -> Result<f64> {
         sample.check_whole()?;
         let plan = planned(&mut self.plan, &self.dictionary, sample)?;
         let x: Vec<f64> = sample.data().iter().map(|v| v.f64()).collect();
-        Ok(plan.max_correlation(&x))
+        Ok(plan.bound(&x, 0.0))
     }
 }
 

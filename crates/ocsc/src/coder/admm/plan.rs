@@ -1,6 +1,7 @@
 //! The state of the iteration for samples of one shape, and its steps. The mathematics is in the parent module.
 
-use super::super::{Coded, Status, certify, dual_value, residual};
+use super::super::dual::{Claim, Exact, Proven};
+use super::super::{Coded, Status, dual_value, residual};
 use super::gram::Gram;
 use super::prox::{LANES, Sums, clip, prox, soft};
 use crate::convolve::{Canvas, Taps};
@@ -42,6 +43,11 @@ pub(in crate::coder) struct Plan<T: Real> {
     scratch: Vec<Scratch<T>>,
     /// Non-zeros of u.
     nonzeros: usize,
+    /// g of the dual point rho g with the largest dual value since [`Plan::start`], its rho and that value.
+    offered_f: Vec<Complex<T>>,
+    offered_rho: f64,
+    offered_value: f64,
+    proven: Proven,
     groups: Vec<Group<T>>,
 }
 
@@ -126,6 +132,10 @@ impl<T: Real> Plan<T> {
             image: vec![T::zero(); shape.len()],
             scratch: (0..k.min(GROUPS)).map(|_| fourier.scratch()).collect(),
             nonzeros: 0,
+            offered_f: vec![zero; channels * freqs],
+            offered_rho: 0.0,
+            offered_value: f64::NEG_INFINITY,
+            proven: Proven::default(),
             groups: groups.collect(),
             fourier,
         };
@@ -195,6 +205,8 @@ impl<T: Real> Plan<T> {
         }
         self.transform_v();
         self.nonzeros = code.nonzeros();
+        self.forget_offered();
+        self.proven.clear();
         for ((du, x), r) in self.du_f.iter_mut().zip(&self.x_f).zip(&self.g_f) {
             *du = x - r.scale(T::of(pixels as f64));
         }
@@ -234,8 +246,9 @@ impl<T: Real> Plan<T> {
         let (mut x_g, mut g_g) = (0.0, 0.0);
         for (i, (x, g)) in self.x_f.iter().zip(&self.g_f).enumerate() {
             let weight = self.fourier.weight(i % self.fourier.n_freqs()) as f64;
-            x_g += weight * (x.re * g.re + x.im * g.im).f64();
-            g_g += weight * g.norm_sqr().f64();
+            // Products in f64: those of tiny numbers would vanish in f32.
+            x_g += weight * (x.re.f64() * g.re.f64() + x.im.f64() * g.im.f64());
+            g_g += weight * (g.re.f64().powi(2) + g.im.f64().powi(2));
         }
         // D v <- D v + a (D u - D v + D D^T g)
         self.gram.multiply(&self.g_f, scale, &mut self.dg_f);
@@ -272,12 +285,19 @@ impl<T: Real> Plan<T> {
         self.nonzeros = sums.nonzeros;
         let p = pixels as f64;
         let dual_value = dual_value(rho * x_g, rho * rho * g_g * p, rho * sums.correlation, beta);
+        if dual_value > self.offered_value {
+            (self.offered_rho, self.offered_value) = (rho, dual_value);
+            self.offered_f.copy_from_slice(&self.g_f);
+        }
         Step { objective: 0.5 * self.residual_norm() + beta * sums.l1, dual_value, sums }
     }
 
     /// ||x - D u||^2.
     fn residual_norm(&self) -> f64 {
-        let norm = |i: usize| (self.x_f[i] - self.du_f[i]).norm_sqr().f64();
+        let norm = |i: usize| {
+            let r = self.x_f[i] - self.du_f[i];
+            r.re.f64().powi(2) + r.im.f64().powi(2)
+        };
         let weight = |i: usize| self.fourier.weight(i % self.fourier.n_freqs()) as f64;
         let sum: f64 = (0..self.x_f.len()).map(|i| weight(i) * norm(i)).sum();
         sum / self.fourier.n_pixels() as f64
@@ -300,11 +320,29 @@ impl<T: Real> Plan<T> {
         }
     }
 
+    /// Forgets the dual points of earlier iterations, whose values were those of another image.
+    pub(in crate::coder) fn forget_offered(&mut self) {
+        self.offered_value = f64::NEG_INFINITY;
+    }
+
+    /// The best dual point of the iterations, rho g, (C, P), if there is one.
+    fn offered(&mut self) -> Option<Vec<f64>> {
+        if self.offered_value == f64::NEG_INFINITY {
+            return None;
+        }
+        // g_f holds g over P, as the unscaled inverse wants it; `inverse_many` scales.
+        let scale = T::of(self.fourier.n_pixels() as f64);
+        self.dg_f.iter_mut().zip(&self.offered_f).for_each(|(out, g)| *out = g.scale(scale));
+        self.fourier.inverse_many(&mut self.dg_f, self.shape.spatial(), &mut self.image, &mut self.scratch);
+        Some(self.image.iter().map(|g| self.offered_rho * g.f64()).collect())
+    }
+
     /// The sparse code u with its certificate, all recomputed from the code.
     pub(in crate::coder) fn certified(
         &mut self,
         sample: &Sample<T>,
         beta: f64,
+        tol: f64,
         rho: f64,
         iterations: usize,
         status: Status,
@@ -320,8 +358,12 @@ impl<T: Real> Plan<T> {
             }
         }
         let code = Code::new(self.dictionary.n_filters(), self.shape.spatial(), atoms)?;
-        let dictionary = self.dictionary.clone();
-        certify(sample, code, &dictionary, beta, iterations, status, |r| self.max_correlation(r))
+        let (dictionary, offered) = (self.dictionary.clone(), self.offered());
+        let mut proven = std::mem::take(&mut self.proven);
+        let claim = Claim { sample, dictionary: &dictionary, code, beta, tol, iterations, status };
+        let coded = proven.certify(claim, offered, |t, least| self.bound(t, least));
+        self.proven = proven;
+        coded
     }
 
     /// Replaces the sample by an image (C, P).
@@ -338,14 +380,17 @@ impl<T: Real> Plan<T> {
         self.fourier.inverse_many(&mut self.dg_f, self.shape.spatial(), image, &mut self.scratch);
     }
 
-    /// max |D^T r| of an image.
-    pub(in crate::coder) fn max_correlation(&mut self, image: &[f64]) -> f64 {
-        self.set_image(image);
-        let (fourier, g_f) = (&self.fourier, &self.g_f);
+    /// An upper bound on max |D^T t| of an image, which no rounding falsifies, or `least` if that is larger.
+    pub(in crate::coder) fn bound(&mut self, t: &[f64], least: f64) -> f64 {
+        self.set_image(t);
+        let (fourier, g_f, pixels) = (&self.fourier, &self.g_f, self.fourier.n_pixels());
+        let exact = Exact::new(&self.dictionary, self.shape, t);
+        let error = exact.transform_error();
         self.groups.iter_mut().for_each(Group::clear);
-        Self::each_filter(&mut self.groups, &mut self.v, &self.d_f, |group, _, d, _| {
+        Self::each_filter(&mut self.groups, &mut self.v, &self.d_f, |group, _, d, k| {
             group.correlate(fourier, d, g_f);
-            group.note_correlation();
+            let known = group.sums.correlation.max(least);
+            group.sums.correlation = exact.strongest(k, &group.q[..pixels], error, known);
         });
         self.correlation()
     }
