@@ -2,7 +2,7 @@
 //!
 //! The order of delivery is that of the visits, whoever reads faster, so results do not depend on the number of readers.
 //! The queue is bounded in samples and in numbers, so memory does not grow with the set; a sample larger than the bound
-//! is read when the queue is empty.
+//! is read when the queue is empty. Where no thread can be started, samples are read when they are asked for.
 
 use crate::{Error, Real, Result, Sample, Samples};
 use cpu_time::ThreadTime;
@@ -40,7 +40,8 @@ struct Queue<'a, T> {
     /// How many were begun, and how many were taken.
     begun: usize,
     taken: usize,
-    /// How many readers are at work.
+    /// How many threads there are, and how many of them are at work.
+    threads: usize,
     readers: usize,
     ready: BTreeMap<usize, (Visit, Result<Sample<T>>)>,
     /// Numbers in `ready`, and in the last sample that could be read: the guess for those that are being read.
@@ -67,10 +68,21 @@ impl<'a, T: Real> Ahead<'a, T> {
         visits: impl Iterator<Item = Visit> + Send + 'a,
         work: impl FnOnce(&Self) -> R,
     ) -> R {
+        Self::run_by(READERS, samples, visits, work)
+    }
+
+    /// The same by at most so many threads.
+    fn run_by<R>(
+        readers: usize,
+        samples: &'a dyn Samples<T>,
+        visits: impl Iterator<Item = Visit> + Send + 'a,
+        work: impl FnOnce(&Self) -> R,
+    ) -> R {
         let queue = Queue {
             visits: Some(Box::new(visits)),
             begun: 0,
             taken: 0,
+            threads: 0,
             readers: 1,
             ready: BTreeMap::new(),
             numbers: 0,
@@ -82,9 +94,13 @@ impl<'a, T: Real> Ahead<'a, T> {
         std::thread::scope(|scope| {
             // Also when the work panics: readers that wait for room would never end.
             let _stop = Stop(&ahead);
-            for number in 0..READERS {
+            for number in 0..readers {
                 let ahead = &ahead;
-                scope.spawn(move || ahead.read(number));
+                // A system that has no more threads to give is no reason to stop.
+                if std::thread::Builder::new().spawn_scoped(scope, move || ahead.read(number)).is_err() {
+                    break;
+                }
+                ahead.lock().threads += 1;
             }
             work(&ahead)
         })
@@ -111,8 +127,13 @@ impl<'a, T: Real> Ahead<'a, T> {
             if queue.visits.is_none() && queue.taken == queue.begun {
                 return None;
             }
-            queue = self.wait(queue);
+            queue = if queue.threads == 0 { self.read_one(queue).0 } else { self.wait(queue) };
         }
+    }
+
+    /// Whether nobody reads ahead, because no thread could be started.
+    pub(crate) fn reads_in_line(&self) -> bool {
+        self.lock().threads == 0
     }
 
     /// How long [`Ahead::next`] took so far.
@@ -132,24 +153,32 @@ impl<'a, T: Real> Ahead<'a, T> {
             while queue.visits.is_some() && !(queue.has_room() && number < queue.readers) {
                 queue = self.wait(queue);
             }
-            let Some(visits) = &mut queue.visits else { break };
-            let Some(visit) = visits.next() else {
-                queue.visits = None;
-                break;
-            };
-            let place = queue.begun;
-            queue.begun += 1;
-            drop(queue);
-            let clock = ThreadTime::now();
-            let sample = self.sample(visit);
-            queue = self.lock();
-            queue.reading += clock.elapsed();
-            queue.numbers += len(&sample);
-            queue.last = if sample.is_ok() { len(&sample) } else { queue.last };
-            queue.ready.insert(place, (visit, sample));
+            let is_last;
+            (queue, is_last) = self.read_one(queue);
             self.changed.notify_all();
+            if is_last {
+                break;
+            }
         }
-        self.changed.notify_all();
+    }
+
+    /// Reads the next visit's sample, if there is one more.
+    fn read_one<'b>(&'b self, mut queue: MutexGuard<'b, Queue<'a, T>>) -> (MutexGuard<'b, Queue<'a, T>>, bool) {
+        let Some(visit) = queue.visits.as_mut().and_then(Iterator::next) else {
+            queue.visits = None;
+            return (queue, true);
+        };
+        let place = queue.begun;
+        queue.begun += 1;
+        drop(queue);
+        let clock = ThreadTime::now();
+        let sample = self.sample(visit);
+        let mut queue = self.lock();
+        queue.reading += clock.elapsed();
+        queue.numbers += len(&sample);
+        queue.last = if sample.is_ok() { len(&sample) } else { queue.last };
+        queue.ready.insert(place, (visit, sample));
+        (queue, false)
     }
 
     fn wait<'b>(&self, queue: MutexGuard<'b, Queue<'a, T>>) -> MutexGuard<'b, Queue<'a, T>> {
@@ -229,11 +258,22 @@ mod tests {
     #[test]
     fn delivers_in_order_whoever_is_faster() {
         let visits: Vec<Visit> = (0..40).map(|i| Visit { index: (i * 17 + 3) % 40, pass: Some(1) }).collect();
+        for readers in [READERS, 1, 0] {
+            delivers_in_order(readers, &visits);
+        }
+    }
+
+    fn delivers_in_order(readers: usize, visits: &[Visit]) {
         let samples = slow(3);
+        let mut in_line = None;
         let got: Vec<(Visit, Result<Sample<f32>>)> =
-            Ahead::run(&samples, visits.clone().into_iter(), |ahead| std::iter::from_fn(|| ahead.next()).collect());
+            Ahead::run_by(readers, &samples, visits.iter().copied(), |ahead| {
+                in_line = Some(ahead.reads_in_line());
+                std::iter::from_fn(|| ahead.next()).collect()
+            });
+        assert_eq!(in_line, Some(readers == 0));
         assert_eq!(got.len(), 40);
-        for ((visit, sample), expected) in got.iter().zip(&visits) {
+        for ((visit, sample), expected) in got.iter().zip(visits) {
             assert_eq!(visit, expected);
             let number = visit.index + 100;
             match sample {

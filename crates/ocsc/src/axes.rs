@@ -1,6 +1,7 @@
 //! What the axes of an array mean, written in letters: NHW, CDHW, W.
 
 use crate::{Error, Result};
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
@@ -8,8 +9,17 @@ use std::str::FromStr;
 const LETTERS: &str = "NCDHW";
 
 /// The meaning of each axis of an array, first to last: samples, channels, depth, height, width.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String")]
 pub struct Axes(String);
+
+impl TryFrom<String> for Axes {
+    type Error = Error;
+
+    fn try_from(text: String) -> Result<Self> {
+        text.parse()
+    }
+}
 
 impl FromStr for Axes {
     type Err = Error;
@@ -54,6 +64,14 @@ impl Axes {
             (Some(_), _) => 3,
             (None, Some(_)) => 2,
             (None, None) => 1,
+        }
+    }
+
+    /// These axes for an array with `count` of them, which may be a single sample: then without N.
+    pub fn of_array(&self, count: usize) -> Self {
+        match self.place('N') {
+            Some(_) if self.count() == count + 1 => Axes(self.0.replace('N', "")),
+            _ => self.clone(),
         }
     }
 

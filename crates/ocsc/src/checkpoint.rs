@@ -5,6 +5,7 @@
 //! | tensor | `dictionary` | (K, C, spatial axes...), f32 or f64 |
 //! | metadata | `format` | `ocsc/1` |
 //! | metadata | `config` | [`Config`] as JSON |
+//! | metadata | `checksum`, `sha256` | see `checksum.rs`; a file written before there were checksums has neither |
 //!
 //! A checkpoint is the same file with what is needed to go on bit for bit:
 //!
@@ -12,111 +13,47 @@
 //! |---|---|---|
 //! | tensors | `state.NAME` | the learner's arrays: statistics, the update's variables, kept samples and codes, flat |
 //! | metadata | `numbers` | the learner's scalars by name, as JSON |
+//! | metadata | `notes` | what the program that wrote the file wants to know again, as JSON; may be absent |
 //! | metadata | `progress` | [`Progress`]: where the run is, as JSON; with `config.seed` it is the whole random state |
+//! | metadata | `data` | [`Fingerprint`]: what the run learns from, as JSON, where it is known |
 //!
-//! Files are written to a temporary sibling, flushed to disk and renamed, so that a kill or a full disk leaves the
-//! previous file as it was.
+//! Files are replaced as a whole ([`crate::replace`]), so that a kill or a full disk leaves the previous file as it was.
 
+mod checksum;
+mod consistent;
+mod read;
+mod state;
+
+pub use read::read;
+pub use state::State;
+
+use crate::fingerprint::Fingerprint;
 use crate::learner::{Learner, learner};
+use crate::replace::replace_file;
 use crate::train::Progress;
 use crate::{Config, Dictionary, Error, Real, Result, Shape};
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
 const FORMAT: &str = "ocsc/1";
 const STATE: &str = "state.";
+/// The format allows no longer ones.
+const LONGEST_HEADER: u64 = 100_000_000;
 
-/// The saved variables of a learner: flat arrays and scalars by name.
+/// Texts by name that a program keeps in its model files.
+pub type Notes = BTreeMap<String, String>;
+
+/// What a program keeps in its checkpoints besides the learner.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct State<'a, T: Clone> {
-    arrays: BTreeMap<String, Cow<'a, [T]>>,
-    numbers: BTreeMap<String, Vec<f64>>,
-}
-
-impl<'a, T: Real> State<'a, T> {
-    /// True if there is nothing to restore.
-    pub fn is_empty(&self) -> bool {
-        self.arrays.is_empty() && self.numbers.is_empty()
-    }
-
-    /// Whether there is an array of this name.
-    pub(crate) fn has(&self, name: &str) -> bool {
-        self.arrays.contains_key(name)
-    }
-
-    pub(crate) fn with_array(mut self, name: &str, array: &'a [T]) -> Self {
-        self.arrays.insert(name.to_owned(), Cow::Borrowed(array));
-        self
-    }
-
-    pub(crate) fn with_owned(mut self, name: &str, array: Vec<T>) -> Self {
-        self.arrays.insert(name.to_owned(), Cow::Owned(array));
-        self
-    }
-
-    pub(crate) fn with_numbers(mut self, name: &str, numbers: &[f64]) -> Self {
-        self.numbers.insert(name.to_owned(), numbers.to_vec());
-        self
-    }
-
-    /// Exactly N scalars, none negative.
-    pub(crate) fn numbers<const N: usize>(&self, name: &str) -> Result<[f64; N]> {
-        let found = self.numbers.get(name).map_or(&[][..], |n| n);
-        let wrong =
-            || Error::invalid(format!("saved `{name}`"), format!("{N} finite numbers from 0 up"), format!("{found:?}"));
-        let numbers: [f64; N] = found.try_into().map_err(|_| wrong())?;
-        if numbers.iter().all(|n| n.is_finite() && *n >= 0.0) { Ok(numbers) } else { Err(wrong()) }
-    }
-
-    /// Copies exactly as many whole numbers as the target holds.
-    pub(crate) fn copy_counts(&self, name: &str, target: &mut [usize]) -> Result<()> {
-        let found = self.numbers.get(name).map_or(&[][..], |n| n);
-        if found.len() != target.len() || found.iter().any(|n| !(n.is_finite() && *n >= 0.0)) {
-            let expected = format!("{} finite numbers from 0 up", target.len());
-            return Err(Error::invalid(format!("saved `{name}`"), expected, format!("{found:?}")));
-        }
-        target.iter_mut().zip(found).for_each(|(t, n)| *t = *n as usize);
-        Ok(())
-    }
-
-    /// Any number of whole numbers.
-    pub(crate) fn counts(&self, name: &str) -> Result<Vec<usize>> {
-        let mut counts = vec![0; self.numbers.get(name).map_or(0, Vec::len)];
-        self.copy_counts(name, &mut counts)?;
-        Ok(counts)
-    }
-
-    /// An array of any length and of finite numbers.
-    pub(crate) fn array(&self, name: &str) -> Result<&[T]> {
-        let Some(array) = self.arrays.get(name) else {
-            return Err(Error::invalid(format!("saved `{name}`"), "an array", "nothing"));
-        };
-        match array.iter().find(|v| !v.is_finite()) {
-            Some(v) => Err(Error::invalid(format!("saved `{name}`"), "finite numbers", v)),
-            None => Ok(array),
-        }
-    }
-
-    /// That an array is there with exactly this length.
-    pub(crate) fn check_len(&self, name: &str, len: usize) -> Result<()> {
-        match self.arrays.get(name) {
-            Some(array) if array.len() == len => Ok(()),
-            Some(array) => Err(Error::invalid(format!("saved `{name}`"), format!("{len} numbers"), array.len())),
-            None => Err(Error::invalid(format!("saved `{name}`"), format!("{len} numbers"), "nothing")),
-        }
-    }
-
-    /// Copies an array of exactly the target's length and of finite numbers.
-    pub(crate) fn copy_array(&self, name: &str, target: &mut [T]) -> Result<()> {
-        self.check_len(name, target.len())?;
-        target.copy_from_slice(self.array(name)?);
-        Ok(())
-    }
+pub struct Attached {
+    /// What the run learns from, where that is known.
+    pub data: Option<Fingerprint>,
+    /// What the program wants to know again.
+    pub notes: Notes,
 }
 
 /// A model file's content.
@@ -128,6 +65,12 @@ pub struct Saved<T: Real> {
     pub dictionary: Dictionary<T>,
     /// Where the run was, in a checkpoint.
     pub progress: Option<Progress>,
+    /// What the program that wrote a checkpoint attached.
+    pub attached: Attached,
+    /// The checksum of the file, which holds; none in a file written before there were checksums.
+    pub checksum: Option<String>,
+    /// [`Dictionary::checksum`] of the numbers in the file, whatever `T` is.
+    pub dictionary_checksum: String,
     state: State<'static, T>,
     /// The scalar of the statistics, if it is not `T`.
     other_scalar: Option<Dtype>,
@@ -158,15 +101,33 @@ impl<T: Real> Saved<T> {
             let found = format!("{other:?}").to_lowercase();
             return Err(Error::file(&self.path, "checkpoint", format!("statistics in {}", T::NAME), found));
         }
+        if progress.step > 0 && self.state.is_empty() {
+            let found = format!("{} steps and none", progress.step);
+            return Err(Error::file(&self.path, "checkpoint", "statistics", found));
+        }
         let mut learner = learner(self.config.clone(), self.dictionary.clone())?;
         learner.restore(&self.state, progress.step).map_err(|e| e.in_file(&self.path))?;
+        // Batch methods, whose state is made anew, count what they keep themselves.
+        if !self.config.method.is_batch() {
+            self.state.check_names(&learner.state(), self.config.method).map_err(|e| e.in_file(&self.path))?;
+        }
         Ok((learner, progress))
     }
 }
 
 /// Writes a model file; with `progress`, a checkpoint.
 pub fn save<T: Real>(path: &Path, learner: &dyn Learner<T>, progress: Option<&Progress>) -> Result<()> {
-    let state = progress.map(|progress| (progress, learner.state()));
+    save_attaching(path, learner, progress, &Attached::default())
+}
+
+/// The same with what the caller attaches to a checkpoint, which [`Saved`] gives back.
+pub fn save_attaching<T: Real>(
+    path: &Path,
+    learner: &dyn Learner<T>,
+    progress: Option<&Progress>,
+    attached: &Attached,
+) -> Result<()> {
+    let state = progress.map(|progress| (progress, learner.state(), attached));
     replace_model(path, |file| encode(path, learner.config(), learner.dictionary(), state, file))
 }
 
@@ -178,8 +139,8 @@ pub fn save_model<T: Real>(path: &Path, config: &Config, dictionary: &Dictionary
 /// Writes a model file with [`replace_file`].
 fn replace_model(path: &Path, encode: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
     let mut write = None;
-    let written = replace_file(path, |temporary| {
-        let mut file = BufWriter::new(File::create(temporary)?);
+    let written = replace_file(path, |file| {
+        let mut file = BufWriter::new(file);
         match encode(&mut file) {
             Err(Error::Io { source, .. }) => return Err(source),
             Err(error) => {
@@ -197,7 +158,8 @@ fn replace_model(path: &Path, encode: impl FnOnce(&mut dyn Write) -> Result<()>)
 /// A model file in memory; with `progress`, a checkpoint.
 pub fn to_bytes<T: Real>(learner: &dyn Learner<T>, progress: Option<&Progress>) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    let state = progress.map(|progress| (progress, learner.state()));
+    let attached = Attached::default();
+    let state = progress.map(|progress| (progress, learner.state(), &attached));
     encode(Path::new("model"), learner.config(), learner.dictionary(), state, &mut bytes)?;
     Ok(bytes)
 }
@@ -207,7 +169,7 @@ fn encode<T: Real>(
     path: &Path,
     config: &Config,
     dictionary: &Dictionary<T>,
-    state: Option<(&Progress, State<'_, T>)>,
+    state: Option<(&Progress, State<'_, T>, &Attached)>,
     to: &mut dyn Write,
 ) -> Result<()> {
     let json = |value: serde_json::Result<String>| {
@@ -219,8 +181,16 @@ fn encode<T: Real>(
     let mut tensors = vec![("dictionary".to_owned(), axes, dictionary.data())];
     let mut metadata =
         BTreeMap::from([("format", FORMAT.to_owned()), ("config", json(serde_json::to_string(config))?)]);
-    if let Some((progress, state)) = &state {
+    metadata.insert(checksum::MARK.0, checksum::MARK.1.to_owned());
+    metadata.insert(checksum::DIGITS, checksum::zeros());
+    if let Some((progress, state, attached)) = &state {
         metadata.insert("progress", json(serde_json::to_string(progress))?);
+        if let Some(data) = &attached.data {
+            metadata.insert("data", json(serde_json::to_string(data))?);
+        }
+        if !attached.notes.is_empty() {
+            metadata.insert("notes", json(serde_json::to_string(&attached.notes))?);
+        }
         metadata.insert("numbers", json(serde_json::to_string(&state.numbers))?);
         for (name, data) in &state.arrays {
             tensors.push((format!("{STATE}{name}"), vec![data.len()], data));
@@ -232,7 +202,8 @@ fn encode<T: Real>(
             return Err(Error::file(path, name, "finite numbers to save; the file is left as it was", v));
         }
     }
-    let header = json(header(&metadata, &tensors))?;
+    let mut header = json(header(&metadata, &tensors))?;
+    checksum::seal(&mut header, tensors.iter().map(|(_, _, data)| little_endian(data)));
     let mut write = |bytes: &[u8]| to.write_all(bytes).map_err(|e| Error::io(path, e));
     write(&(header.len() as u64).to_le_bytes())?;
     write(header.as_bytes())?;
@@ -261,71 +232,25 @@ fn header<T: Real>(
     Ok(text)
 }
 
-/// Writes a file so that others see the old content or the new, whatever happens in between: `fill` is given an empty
-/// temporary sibling, which is then flushed to disk and renamed to `path`.
-pub fn replace_file<E: From<std::io::Error>>(
-    path: &Path,
-    fill: impl FnOnce(&Path) -> std::result::Result<(), E>,
-) -> std::result::Result<(), E> {
-    let temporary = temporary_sibling(path)?;
-    fill(temporary.path())?;
-    temporary.as_file().sync_all()?;
-    temporary.persist(path).map_err(|e| e.error)?;
-    Ok(())
-}
-
-/// That [`replace_file`] could write here now: to be asked before hours of work, not after.
-pub fn check_writable(path: &Path) -> Result<()> {
-    temporary_sibling(path).map(drop).map_err(|e| Error::io(path, e))
-}
-
-/// Temporary siblings of `path` are called so: `.model.safetensors.ocsc-`.
-fn temporary_prefix(path: &Path) -> std::ffi::OsString {
-    let mut prefix = std::ffi::OsString::from(".");
-    prefix.push(path.file_name().unwrap_or_default());
-    prefix.push(".ocsc-");
-    prefix
-}
-
-/// Removes the temporary siblings of `path` that killed runs left behind. To be called by the one run that writes there.
-pub fn remove_leftovers(path: &Path) {
-    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let prefix = temporary_prefix(path);
-    let prefix = prefix.as_encoded_bytes();
-    // What cannot be listed or removed does no harm.
-    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-        if entry.file_name().as_encoded_bytes().starts_with(prefix) {
-            let _ = std::fs::remove_file(entry.path());
-        }
-    }
-}
-
-/// An empty file beside `path` under a name of its own, gone when dropped.
-fn temporary_sibling(path: &Path) -> std::io::Result<tempfile::NamedTempFile> {
-    use std::io::{Error, ErrorKind};
-    let refuse = |kind, why: String| Err(Error::new(kind, format!("cannot be written: {why}")));
-    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    // A rename would put a file in the place of a device.
-    if path.exists() && !path.is_file() {
-        let found = if path.is_dir() { "a folder" } else { "a device or a pipe" };
-        return refuse(ErrorKind::InvalidInput, format!("expected a file, found {found}"));
-    }
-    if !folder.exists() {
-        return refuse(ErrorKind::NotFound, format!("the folder {} does not exist", folder.display()));
-    }
-    let prefix = temporary_prefix(path);
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(&prefix);
-    // Temporary files are private by default; results are to be as readable as the user's umask allows.
-    #[cfg(unix)]
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    // The kind says why; the name of the temporary file would only confuse.
-    builder.tempfile_in(folder).or_else(|e| refuse(e.kind(), e.kind().to_string()))
-}
-
 /// Reads a model file, converting its numbers to `T`; only a checkpoint of the same scalar can be resumed.
 pub fn load<T: Real>(path: &Path) -> Result<Saved<T>> {
-    from_bytes(&std::fs::read(path).map_err(|e| Error::io(path, e))?, path)
+    from_bytes(&read(path)?, path)
+}
+
+/// Where the run of a checkpoint was, and its settings; none for files of any other kind. Only the header is read.
+pub fn peek(path: &Path) -> std::io::Result<Option<(Progress, Config)>> {
+    let mut file = std::fs::File::open(path)?;
+    let mut length = Vec::new();
+    Read::by_ref(&mut file).take(8).read_to_end(&mut length)?;
+    let Ok(length) = length.try_into().map(u64::from_le_bytes) else { return Ok(None) };
+    let mut header = Vec::new();
+    if length <= LONGEST_HEADER {
+        file.take(length).read_to_end(&mut header)?;
+    }
+    let header: serde_json::Value = serde_json::from_slice(&header).unwrap_or_default();
+    let metadata = |name: &str| header["__metadata__"][name].as_str().unwrap_or_default();
+    let found = (serde_json::from_str(metadata("progress")), serde_json::from_str(metadata("config")));
+    Ok(if let (Ok(progress), Ok(config)) = found { Some((progress, config)) } else { None })
 }
 
 /// The content of a model file; `path` is what messages call it.
@@ -334,14 +259,15 @@ pub fn from_bytes<T: Real>(bytes: &[u8], path: &Path) -> Result<Saved<T>> {
     let file = SafeTensors::deserialize(bytes).map_err(|e| wrong("model file", "safetensors", &e))?;
     let (_, header) = SafeTensors::read_metadata(bytes).map_err(|e| wrong("model file", "safetensors", &e))?;
     let metadata = header.metadata().clone().unwrap_or_default();
+    let checksum = checksum::check(path, bytes, &metadata)?;
     match metadata.get("format").map(String::as_str) {
         Some(FORMAT) => {}
         Some(other) => return Err(wrong("format", FORMAT, &other)),
         None => return Err(wrong("format", FORMAT, &"safetensors without the metadata of a model")),
     }
-    let config = metadata.get("config").map_or("{}", |c| c);
-    let config: Config = serde_json::from_str(config).map_err(|e| wrong("config", "the settings of a model", &e))?;
-    config.validate().map_err(|e| e.in_file(path))?;
+    let text = metadata.get("config").map_or("{}", |c| c);
+    let config: Config = serde_json::from_str(text).map_err(|e| wrong("config", "the settings of a model", &e))?;
+    config.validate_values().map_err(|e| e.in_file(path))?;
 
     let tensor = file.tensor("dictionary").map_err(|e| wrong("dictionary", "a tensor (K, C, spatial axes...)", &e))?;
     let [n_filters, channels, axes @ ..] = tensor.shape() else {
@@ -349,8 +275,11 @@ pub fn from_bytes<T: Real>(bytes: &[u8], path: &Path) -> Result<Saved<T>> {
         return Err(wrong("dictionary", "a tensor (K, C, spatial axes...)", &found));
     };
     let shape = Shape::from_axes(*channels, axes).map_err(|e| e.in_file(path))?;
+    consistent::dictionary(text, *n_filters, axes).map_err(|e| e.in_file(path))?;
     let data = numbers(path, "dictionary", &tensor)?;
     let dictionary = Dictionary::new(*n_filters, shape, axes.len(), data).map_err(|e| e.in_file(path))?;
+    let stored = Dictionary::<f64>::new(*n_filters, shape, axes.len(), numbers(path, "dictionary", &tensor)?);
+    let dictionary_checksum = stored.map_err(|e| e.in_file(path))?.checksum();
 
     let mut state = State::default();
     let mut other_scalar = None;
@@ -368,7 +297,17 @@ pub fn from_bytes<T: Real>(bytes: &[u8], path: &Path) -> Result<Saved<T>> {
     if let Some(numbers) = metadata.get("numbers") {
         state.numbers = serde_json::from_str(numbers).map_err(|e| wrong("numbers", "scalars by name", &e))?;
     }
-    Ok(Saved { config, dictionary, progress, state, other_scalar, path: path.to_owned() })
+    let notes = metadata.get("notes").map_or(Ok(Notes::new()), |notes| serde_json::from_str(notes));
+    let notes = notes.map_err(|e| wrong("notes", "texts by name", &e))?;
+    let data = metadata.get("data").map(|d| serde_json::from_str(d)).transpose();
+    let data = data.map_err(|e| wrong("data", "what a run learned from", &e))?;
+    if let Some(progress) = &progress {
+        let types = file.iter().filter(|(name, _)| name.starts_with(STATE)).map(|(_, tensor)| tensor.dtype());
+        consistent::checkpoint(progress, &config, checksum.is_some(), types).map_err(|e| e.in_file(path))?;
+    }
+    let path = path.to_owned();
+    let attached = Attached { data, notes };
+    Ok(Saved { config, dictionary, progress, attached, checksum, dictionary_checksum, state, other_scalar, path })
 }
 
 /// A tensor's numbers as `T`.

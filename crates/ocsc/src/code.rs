@@ -2,9 +2,12 @@
 
 use crate::config::Boundary;
 use crate::team::wire::{Reader, put};
-use crate::{Dictionary, Error, Real, Result, Sample, Shape};
+use crate::{Dictionary, Error, Real, Result, Sample, Shape, memory};
 
-/// One coefficient: filter `filter` placed with its first corner at `position` and scaled by `value`.
+/// One coefficient: filter `filter` at `position`, scaled by `value`.
+///
+/// With the boundary `circular` the filter's first corner lies on that pixel of the sample. With `zero` and `free`, where filters
+/// may stick out, codes are larger than samples: the corner lies at `position` minus the filter's lengths plus 1, on each axis.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Atom<T> {
     /// k, below the number of filters.
@@ -43,7 +46,7 @@ impl<T: Real> Code<T> {
                 ));
             }
         }
-        atoms.sort_by_key(|a| (a.filter, a.position));
+        atoms.sort_unstable_by_key(|a| (a.filter, a.position));
         if let Some(w) = atoms.windows(2).find(|w| (w[0].filter, w[0].position) == (w[1].filter, w[1].position)) {
             return Err(Error::invalid(
                 "code",
@@ -162,7 +165,11 @@ impl<T: Real> Code<T> {
         d.check_sample_shape(shape)?;
         // The sample with a margin on both sides; on the circle there is none, and the remainders below wrap.
         let [depth, height, width] = std::array::from_fn(|i| size[i] + 2 * margin[i]);
-        let mut sum = vec![0.0; f.channels * depth * height * width];
+        // The shape may come from a file, in which two numbers can claim billions of positions.
+        let padded = Shape { channels: f.channels, depth, height, width }.len();
+        let need = (padded.saturating_add(shape.len()) as u64).saturating_mul(size_of::<f64>() as u64);
+        memory::ensure_free(&format!("reconstructions of {shape}"), need)?;
+        let mut sum = vec![0.0; padded];
         for a in &self.atoms {
             let p = a.position as usize;
             let (pd, ph, pw) =

@@ -1,7 +1,7 @@
 //! Every setting of a run, with its default: one plain structure shared by the library, the program and model files.
 
 use crate::preprocess::Preprocess;
-use crate::{Error, Method, Result};
+use crate::{Axes, Error, Method, Result};
 use serde::{Deserialize, Serialize};
 
 /// The settings of learning and coding. `Config::default()` is the paper's experiment: K = 100, 11x11, beta = 1.
@@ -30,6 +30,9 @@ pub struct Config {
     pub dtype: Dtype,
     /// What was done to the samples before learning, and must be done to new ones.
     pub preprocess: Preprocess,
+    /// What the axes of the arrays meant that were learned from, and mean in new ones; none if it was assumed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub axes: Option<Axes>,
     /// The settings of the ADMM coder, which `ocsc-paper` and most batch methods learn with, and of FISTA.
     pub coder: CoderConfig,
     /// The settings of the active-set coder, which codes new data.
@@ -56,6 +59,7 @@ impl Default for Config {
             seed: 0,
             dtype: Dtype::F32,
             preprocess: Preprocess::default(),
+            axes: None,
             coder: CoderConfig::default(),
             active_set: ActiveSetConfig::default(),
             update: UpdateConfig::default(),
@@ -66,8 +70,26 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Refuses what the mathematics cannot take, once, at the door.
+    /// Refuses what the mathematics cannot take and what the method would not heed, once, at the door.
     pub fn validate(&self) -> Result<()> {
+        self.validate_values()?;
+        if self.method.takes_signs_and_weights() {
+            return Ok(());
+        }
+        let refused = |what: &str| {
+            let expected = format!("the method `{}`, the only one that learns with them", Method::Ocsc);
+            Err(Error::invalid(what, expected, format!("`{}`", self.method)))
+        };
+        match &self.active_set {
+            ActiveSetConfig { nonnegative: true, .. } => refused("nonnegative codes"),
+            ActiveSetConfig { weights: Some(_), .. } => refused("weights of the filters"),
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses what the mathematics cannot take. Model files are held against this alone: earlier versions wrote settings that
+    /// their method had not heeded, and such a dictionary codes new data as any other.
+    pub(crate) fn validate_values(&self) -> Result<()> {
         positive("beta", self.beta)?;
         positive("tol", self.tol)?;
         self.coder.validate()?;
@@ -209,9 +231,7 @@ impl BlockDescentConfig {
         if !(self.forgetting.is_finite() && self.forgetting >= 1.0) {
             return Err(Error::invalid("forgetting", "a finite number from 1 up", self.forgetting));
         }
-        if !(self.tol.is_finite() && self.tol >= 0.0) {
-            return Err(Error::invalid("the sweeps' tol", "a finite number from 0 up", self.tol));
-        }
+        positive("the sweeps' tol", self.tol)?;
         at_least_one("the update's sweeps", self.sweeps)
     }
 }

@@ -1,9 +1,11 @@
 //! The dictionary D: K small filters of one shape, each of Euclidean norm at most 1.
 
+use crate::digest::hex;
 use crate::{Error, Real, Result, Samples, Shape};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
+use sha2::{Digest, Sha256};
 
 /// Slack on the unit norm for filters that were rounded on their way through a file.
 const NORM_SLACK: f64 = 1e-4;
@@ -174,6 +176,18 @@ impl<T: Real> Dictionary<T> {
     /// The Euclidean norms of the filters.
     pub fn norms(&self) -> Vec<f64> {
         self.data.chunks(self.shape.len()).map(|f| f.iter().map(|v| v.f64() * v.f64()).sum::<f64>().sqrt()).collect()
+    }
+
+    /// SHA-256 of the filters' number, shape and values, as 64 hexadecimal digits: what codes know their dictionary by. Equal
+    /// numbers have the same one in f32 and in f64.
+    pub fn checksum(&self) -> String {
+        let Shape { channels, depth, height, width } = self.shape;
+        let mut hash = Sha256::new();
+        for n in [self.n_filters, channels, depth, height, width, self.rank] {
+            hash.update((n as u64).to_le_bytes());
+        }
+        self.data.iter().for_each(|v| hash.update(v.f64().to_le_bytes()));
+        hex(&hash.finalize())
     }
 
     /// The relative change ||D - other|| / ||D||, as in the paper's stopping rule.

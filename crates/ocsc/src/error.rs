@@ -45,6 +45,9 @@ pub enum Error {
     /// A member of a team cannot go on, so none can; the message names its rank and its reason.
     #[error("{0}")]
     Team(String),
+    /// A [`Monitor`](crate::observe::Monitor) wanted no more. What was begun left no trace.
+    #[error("stopped")]
+    Stopped,
 }
 
 /// The library's result type.
@@ -70,6 +73,25 @@ impl Error {
     pub(crate) fn in_file(self, path: &Path) -> Self {
         match self {
             Error::Invalid { what, expected, found } => Error::File { path: path.to_owned(), what, expected, found },
+            other => other,
+        }
+    }
+
+    /// Whether the machine failed, not the file: a broken disk, no memory, no more files to open. Another attempt, or the same
+    /// run on a healthy machine, would have read the file.
+    pub fn is_system_failure(&self) -> bool {
+        // The numbers of Linux, macOS and the BSDs, which agree: EIO, ENFILE, EMFILE.
+        const FAILURES: [i32; 3] = [5, 23, 24];
+        use std::io::ErrorKind::{OutOfMemory, StaleNetworkFileHandle, TimedOut};
+        let Error::Io { source, .. } = self else { return false };
+        let is_known = cfg!(unix) && source.raw_os_error().is_some_and(|code| FAILURES.contains(&code));
+        is_known || matches!(source.kind(), OutOfMemory | StaleNetworkFileHandle | TimedOut)
+    }
+
+    /// The same refusal of memory, with the file that asks for it.
+    pub(crate) fn in_path(self, path: &Path) -> Self {
+        match self {
+            Error::Memory(message) => Error::Memory(format!("{}: {message}", path.display())),
             other => other,
         }
     }

@@ -14,6 +14,7 @@ pub use together::Together;
 
 use crate::checkpoint::State;
 use crate::coder::{Coded, Coder};
+use crate::observe::Monitor;
 use crate::team::{Alone, Team};
 use crate::update::Updated;
 use crate::{Config, Dictionary, Error, Method, Real, Result, Sample, Shape};
@@ -23,7 +24,10 @@ use std::sync::Arc;
 pub trait Learner<T: Real>: Send {
     /// Learns from samples; `visits` are their numbers in the data set, by which batch methods know them again. A member of a
     /// team is given its part of a batch, which may be nothing, and the samples' places in the batch.
-    fn learn(&mut self, visits: &[usize], samples: &[Sample<T>]) -> Result<Step<T>>;
+    ///
+    /// If the monitor ends it, with [`Error::Stopped`], nothing was learned, and a saved state goes on bit for bit. Of a team, all
+    /// members end if one does.
+    fn learn(&mut self, visits: &[usize], samples: &[Sample<T>], monitor: &dyn Monitor) -> Result<Step<T>>;
 
     /// All samples were visited once more. Batch methods update the dictionary now, and return its relative change
     /// ||D - D_old|| / ||D|| with what the update reports.
@@ -71,9 +75,9 @@ pub struct Step<T> {
     /// t, counting from 1 over the learner's life.
     pub step: usize,
     /// The samples' codes against the dictionary before the update, in their order: of a team, those of this member.
-    pub coded: Vec<Coded<T>>,
-    /// What is known of all samples of the step, also of those that others coded.
-    pub codes: CodeSums,
+    pub own_codes: Vec<Coded<T>>,
+    /// Sums over all samples of the step, also over those that others coded.
+    pub totals: CodeSums,
     /// ||D - D_old|| / ||D||; zero for steps that do not update.
     pub dictionary_change: f64,
     /// What the dictionary update reports.
@@ -91,38 +95,48 @@ pub struct CodeSums {
     pub gap: f64,
     /// The sum of their non-zeros.
     pub nonzeros: f64,
+    /// The observed values of their samples.
+    pub values: usize,
 }
 
 impl CodeSums {
-    /// Sums over these.
-    pub fn of<T: Real>(coded: &[Coded<T>]) -> Self {
+    /// Sums over the codes of these samples.
+    pub fn of<T: Real>(samples: &[Sample<T>], coded: &[Coded<T>]) -> Self {
         let mut sums = CodeSums::default();
-        coded.iter().for_each(|c| sums.add(c.total(), c.relative_gap(), c.code.nonzeros()));
+        for (sample, c) in samples.iter().zip(coded) {
+            sums.add(c.total(), c.relative_gap(), c.code.nonzeros(), sample.n_observed());
+        }
         sums
     }
 
-    fn add(&mut self, objective: f64, gap: f64, nonzeros: usize) {
+    fn add(&mut self, objective: f64, gap: f64, nonzeros: usize, values: usize) {
         self.count += 1;
         self.objective += objective;
         self.gap = self.gap.max(gap);
         self.nonzeros += nonzeros as f64;
+        self.values += values;
     }
 }
 
 impl<T: Real> Step<T> {
     /// The mean objective of the samples.
     pub fn objective(&self) -> f64 {
-        self.codes.objective / self.codes.count.max(1) as f64
+        self.totals.objective / self.totals.count.max(1) as f64
+    }
+
+    /// The objective per observed value, which samples of different sizes can be compared by.
+    pub fn objective_per_value(&self) -> f64 {
+        self.totals.objective / self.totals.values.max(1) as f64
     }
 
     /// The worst relative duality gap of the samples.
     pub fn gap(&self) -> f64 {
-        self.codes.gap
+        self.totals.gap
     }
 
     /// The mean number of non-zeros of the samples.
     pub fn nonzeros(&self) -> f64 {
-        self.codes.nonzeros / self.codes.count.max(1) as f64
+        self.totals.nonzeros / self.totals.count.max(1) as f64
     }
 }
 
@@ -138,8 +152,9 @@ pub fn initial<T: Real>(config: &Config, channels: usize) -> Result<Dictionary<T
     Dictionary::random(config.n_filters, shape, config.filter_shape.len(), config.seed)
 }
 
-/// The settings with the number and shape of the dictionary's filters, checked.
+/// The settings with the number, shape and scalar of the dictionary's filters, checked.
 pub(crate) fn settled<T: Real>(mut config: Config, dictionary: &Dictionary<T>) -> Result<Config> {
+    config.dtype = T::DTYPE;
     config.n_filters = dictionary.n_filters();
     config.filter_shape = dictionary.shape().axes(dictionary.rank());
     config.validate()?;

@@ -98,10 +98,6 @@ const PROGRAM: usize = 16_000_000;
 /// What reading ahead takes for every number of a sample: colours and local means in double precision.
 const READING: usize = 64;
 
-/// Between what a refusal is made of; programs know it by these.
-const NEED: &str = " need ";
-const MORE_THAN: &str = ", more than the ";
-
 impl Survey {
     /// What learning from such samples takes in all, reading included, and the statistics' part of it.
     pub fn needs<T: Real>(&self, config: &Config, filter: Shape) -> (usize, usize) {
@@ -154,14 +150,39 @@ impl Survey {
             _ => "use fewer or smaller filters, or smaller samples".to_owned(),
         };
         let (n, need, there) = (config.n_filters, size(need), size(there));
-        Err(Error::Memory(format!("{n} filters of {filter}{NEED}{need}{MORE_THAN}{there} that {whose}; {advice}")))
+        Err(Error::Memory(format!("{n} filters of {filter} need {need}, more than the {there} that {whose}; {advice}")))
     }
 }
 
-/// The part of a message that says how much memory was refused, if it is a refusal of [`Survey::ensure`].
-pub fn refused(message: &str) -> Option<&str> {
-    let (before, _) = message.split_once(MORE_THAN)?;
-    Some(before.rsplit_once(NEED)?.1)
+/// Needs up to this are not held against what is free: asking the system would take longer than most reads.
+const SMALL: u64 = 16 << 20;
+
+/// Refuses what needs more bytes than the system has free, where it says.
+pub fn ensure_free(what: &str, need: u64) -> Result<()> {
+    if need <= SMALL {
+        return Ok(());
+    }
+    ensure_within(what, need, None)
+}
+
+/// Refuses what needs more bytes than the limit, or else than the system has free, where it says.
+pub fn ensure_within(what: &str, need: u64, limit: Option<usize>) -> Result<()> {
+    let (there, whose) = match (limit, available()) {
+        (Some(limit), _) => (limit, "the memory limit allows"),
+        (None, Some(free)) => (free, "the system has free"),
+        (None, None) => return Ok(()),
+    };
+    if need <= there as u64 {
+        return Ok(());
+    }
+    let (need, there) = (size(usize::try_from(need).unwrap_or(usize::MAX)), size(there));
+    Err(Error::Memory(format!("{what} need {need}, more than the {there} that {whose}")))
+}
+
+/// Refuses samples of so many numbers whose reading alone needs more than the limit, or else than the system has free.
+pub fn ensure_reading(numbers: usize, limit: Option<usize>) -> Result<()> {
+    let need = (numbers as u64).saturating_mul(READING as u64);
+    ensure_within(&format!("samples of {numbers} numbers, while they are read,"), need, limit)
 }
 
 /// What the system could give, where it says.

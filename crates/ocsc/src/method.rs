@@ -97,6 +97,11 @@ impl Method {
         matches!(self, Ocsc | Deconvnet | Ocdl1 | Osc)
     }
 
+    /// Whether it learns with codes without negative values, and with weights of the filters; only the active-set coder does.
+    pub fn takes_signs_and_weights(self) -> bool {
+        self == Method::Ocsc
+    }
+
     /// Whether samples may be continued in this way beyond their border.
     pub fn takes_boundary(self, boundary: Boundary) -> bool {
         self == Method::Ocsc || boundary == Boundary::Circular

@@ -73,9 +73,13 @@ pub fn mse<T: Real>(reference: &Sample<T>, estimate: &Sample<T>) -> Result<f64> 
 /// contrast-normalised data as in the paper.
 pub fn psnr<T: Real>(reference: &Sample<T>, estimate: &Sample<T>, peak: f64) -> Result<f64> {
     check_peak(peak)?;
-    let mse = mse(reference, estimate)?;
+    Ok(psnr_of(mse(reference, estimate)?, peak))
+}
+
+/// The PSNR of a mean squared error.
+pub(crate) fn psnr_of(mse: f64, peak: f64) -> f64 {
     // Not as the logarithm of a quotient: peak^2 may overflow, and 0 / 0 lurks.
-    Ok(if mse == 0.0 { f64::INFINITY } else { 20.0 * peak.log10() - 10.0 * mse.log10() })
+    if mse == 0.0 { f64::INFINITY } else { 20.0 * peak.log10() - 10.0 * mse.log10() }
 }
 
 /// The structural similarity (Wang, Bovik, Sheikh, Simoncelli, "Image quality assessment", IEEE TIP 13(4), 2004): the

@@ -1,9 +1,11 @@
-//! Observers see a run and may stop it; they cannot change it.
+//! Observers see a run and may stop it; they cannot change it. An [`Observer`] is told of steps and passes, its [`Monitor`] of
+//! what goes on within them.
 
 use crate::learner::{Learner, Step};
 use crate::train::{Evaluation, Outcome, Progress};
 use crate::{Error, Real, Result};
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 /// Watches a run. Every method does nothing by default; `Break` ends the run after the current step.
 pub trait Observer<T: Real> {
@@ -17,6 +19,23 @@ pub trait Observer<T: Real> {
         Ok(ControlFlow::Continue(()))
     }
 
+    /// The test set is evaluated next: a good moment to save the run, as that may take long. `step` is the one just made, which
+    /// [`Observer::step`] is told of afterwards; none at the end of a pass or of the run.
+    fn before_test(&mut self, _run: &Moment<'_, T>, _step: Option<&Step<T>>) -> Result<()> {
+        Ok(())
+    }
+
+    /// Of the test set, or of a team member's part of it, `done` samples were evaluated.
+    fn testing(&mut self, _done: usize, _of: usize) {}
+
+    /// What looks into steps and evaluations, from other threads; by default nobody does.
+    fn monitor(&self) -> Arc<dyn Monitor> {
+        Arc::new(Silent)
+    }
+
+    /// Something that the run could not have as it should be; it goes on without.
+    fn notice(&mut self, _message: &str) {}
+
     /// A sample cannot be used and is passed over; the error names it. Told once for a sample to learn from.
     fn skipped(&mut self, _error: &Error) -> Result<()> {
         Ok(())
@@ -26,6 +45,38 @@ pub trait Observer<T: Real> {
     fn end(&mut self, _run: &Moment<'_, T>, _outcome: &Outcome) -> Result<()> {
         Ok(())
     }
+}
+
+/// Looks into work on samples that may take long, and may end it. Its methods are called by all threads that work, often, and
+/// must be quick.
+pub trait Monitor: Send + Sync {
+    /// Whether to go on. Asked before every sample and after every round of a coder; a no ends the work with
+    /// [`Error::Stopped`], and nothing of the batch is learned.
+    fn keep_going(&self) -> bool {
+        true
+    }
+
+    /// A coder has made a round.
+    fn round(&self, _round: &Round) {}
+
+    /// A sample was coded.
+    fn coded(&self) {}
+}
+
+/// How far a coder is with a sample.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Round {
+    /// The number of values of the sample.
+    pub values: usize,
+    /// Rounds made.
+    pub round: usize,
+    /// The relative duality gap, roughly.
+    pub gap: f64,
+}
+
+/// Fails with [`Error::Stopped`] if the monitor wants no more.
+pub(crate) fn check_wanted(monitor: &dyn Monitor) -> Result<()> {
+    if monitor.keep_going() { Ok(()) } else { Err(Error::Stopped) }
 }
 
 /// A run at one moment.
@@ -38,7 +89,9 @@ pub struct Moment<'a, T: Real> {
     pub test: Option<&'a Evaluation>,
 }
 
-/// An observer that does nothing.
+/// An observer and a monitor that do nothing.
 pub struct Silent;
 
 impl<T: Real> Observer<T> for Silent {}
+
+impl Monitor for Silent {}

@@ -33,6 +33,8 @@ use crate::dictionary::project_unit_ball;
 use crate::dot::dot;
 use crate::learner::{CodeSums, Learner, Step, check_batch, finite_or_old, initial, settled};
 use crate::metrics::Objective;
+use crate::observe::{Monitor, check_wanted};
+use crate::statistics::plausible::check_gram;
 use crate::update::Updated;
 use crate::{Atom, Code, Config, Dictionary, Real, Result, Sample};
 use rayon::prelude::*;
@@ -238,16 +240,22 @@ impl<T: Real> Lasso<T> {
 }
 
 impl<T: Real> Learner<T> for Osc<T> {
-    fn learn(&mut self, _visits: &[usize], samples: &[Sample<T>]) -> Result<Step<T>> {
+    fn learn(&mut self, _visits: &[usize], samples: &[Sample<T>], monitor: &dyn Monitor) -> Result<Step<T>> {
         check_batch(samples)?;
         // Before any of them is absorbed.
         for sample in samples {
             sample.check_whole()?;
             self.dictionary.check_sample_shape(sample.shape())?;
         }
+        let before = self.history.clone();
         let t = (self.step + 1) as f64;
         self.history.scale((1.0 - 1.0 / t).powf(self.config.block_descent.forgetting - 1.0));
-        let coded = samples.iter().map(|sample| self.absorb(sample)).collect::<Result<Vec<_>>>()?;
+        let absorb = |sample| {
+            check_wanted(monitor)?;
+            self.absorb(sample).inspect(|_| monitor.coded())
+        };
+        let coded = samples.iter().map(absorb).collect::<Result<Vec<_>>>();
+        let coded = coded.inspect_err(|_| self.history = before)?;
         let old = self.dictionary.clone();
         for _ in 0..self.config.block_descent.sweeps {
             self.history.sweep(&mut self.dictionary);
@@ -256,7 +264,8 @@ impl<T: Real> Learner<T> for Osc<T> {
         self.step += 1;
         let update = Updated { iterations: self.config.block_descent.sweeps, ..Updated::default() };
         let dictionary_change = self.dictionary.relative_change(&old);
-        Ok(Step { step: self.step, codes: CodeSums::of(&coded), coded, dictionary_change, update })
+        let totals = CodeSums::of(samples, &coded);
+        Ok(Step { step: self.step, totals, own_codes: coded, dictionary_change, update })
     }
 
     fn end_of_pass(&mut self) -> Result<Option<(f64, Updated)>> {
@@ -282,6 +291,7 @@ impl<T: Real> Learner<T> for Osc<T> {
     fn restore(&mut self, state: &State<'_, T>, step: usize) -> Result<()> {
         state.copy_array("a", &mut self.history.a)?;
         state.copy_array("b", &mut self.history.b)?;
+        check_gram("a", self.dictionary.n_filters(), &self.history.a)?;
         self.step = step;
         Ok(())
     }

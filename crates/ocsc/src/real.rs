@@ -23,8 +23,12 @@ pub trait Real:
     const NAME: &'static str;
     /// The scalar's tag in a safetensors file.
     const TENSOR: safetensors::Dtype;
+    /// The scalar in settings.
+    const DTYPE: crate::config::Dtype;
     /// The rounding unit.
     const EPSILON: f64;
+    /// The smallest normal number: below it, errors are no longer relative.
+    const SMALLEST: f64;
     /// Samples hold no larger values: sums of their squares over any number of pixels and samples stay finite.
     const LARGEST: f64;
 
@@ -55,7 +59,9 @@ macro_rules! real {
         impl Real for $t {
             const NAME: &'static str = stringify!($t);
             const TENSOR: safetensors::Dtype = safetensors::Dtype::$tensor;
+            const DTYPE: crate::config::Dtype = crate::config::Dtype::$tensor;
             const EPSILON: f64 = $t::EPSILON as f64;
+            const SMALLEST: f64 = $t::MIN_POSITIVE as f64;
             const LARGEST: f64 = $largest;
 
             #[inline(always)]

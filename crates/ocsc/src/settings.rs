@@ -94,8 +94,11 @@ pub const AXES: Setting =
 pub const NON_NEGATIVE: Setting =
     Setting::of("non_negative", "/active_set/nonnegative", "Codes without negative values (method ocsc)");
 /// `weights`.
-pub const WEIGHTS: Setting =
-    Setting::of("weights", "/active_set/weights", "One weight per filter on its l1 norm; 1 each by default");
+pub const WEIGHTS: Setting = Setting::of(
+    "weights",
+    "/active_set/weights",
+    "One weight per filter on its l1 norm; 1 each by default (method ocsc)",
+);
 /// `max_rounds`.
 pub const MAX_ROUNDS: Setting = Setting::of(
     "max_rounds",

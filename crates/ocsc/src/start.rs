@@ -1,6 +1,7 @@
 //! How a run starts: the first sample that can be read, the initial dictionary, and beta as a part of the largest useful one.
 
 use crate::learner::{Learner, coder, learner};
+use crate::text::counted;
 use crate::train::name_samples;
 use crate::{Config, Dictionary, Error, Real, Result, Sample, Samples, Shape};
 
@@ -56,7 +57,7 @@ pub fn start<T: Real>(
                 dictionary.check_sample_shape(sample.shape())?;
                 beta_max = beta_max.max(coder.beta_max(&sample)?);
             }
-            Err(error) if strict => return Err(error),
+            Err(error) if strict || error.is_system_failure() => return Err(error),
             Err(_) => {}
         }
     }
@@ -74,10 +75,10 @@ pub fn first_usable<T: Real>(samples: &dyn Samples<T>, order: &[usize], strict: 
     for &i in order {
         match samples.get(i).map_err(|error| name_samples(error, samples, &[i])) {
             Ok(sample) => return Ok((i, sample)),
-            Err(error) if strict => return Err(error),
+            Err(error) if strict || error.is_system_failure() => return Err(error),
             Err(error) => drop(first_error.get_or_insert(error)),
         }
     }
     let why = first_error.map_or_else(String::new, |e| e.to_string());
-    Err(Error::Source(format!("none of {} samples can be read; the first: {why}", order.len())))
+    Err(Error::Source(format!("none of {} can be read; the first: {why}", counted(order.len(), "sample"))))
 }

@@ -77,24 +77,28 @@ pub fn gather(team: &dyn Team, mine: &[u8]) -> Vec<Vec<u8>> {
     lengths.into_iter().map(&mut next).collect()
 }
 
-/// The same, unless a member failed: then everybody fails, with the first one's rank and reason. So nobody waits for one that
-/// has given up.
+/// The same, unless a member failed or was stopped: then everybody fails, with the first one's rank and reason, or is stopped. So
+/// nobody waits for one that has given up.
 pub fn gather_results(team: &dyn Team, mine: Result<Vec<u8>>) -> Result<Vec<Vec<u8>>> {
     if team.size() == 1 {
         return mine.map(|bytes| vec![bytes]);
     }
     let (mut bytes, tag) = match mine {
         Ok(bytes) => (bytes, 0),
+        Err(Error::Stopped) => (Vec::new(), 2),
         Err(error) => (error.to_string().into_bytes(), 1),
     };
     bytes.push(tag);
     let mut all = gather(team, &bytes);
+    let mut is_stopped = false;
     for (rank, bytes) in all.iter_mut().enumerate() {
-        if bytes.pop() != Some(0) {
-            return Err(failed(team, rank, bytes));
+        match bytes.pop() {
+            Some(0) => {}
+            Some(2) => is_stopped = true,
+            _ => return Err(failed(team, rank, bytes)),
         }
     }
-    Ok(all)
+    if is_stopped { Err(Error::Stopped) } else { Ok(all) }
 }
 
 /// The error of a member, for everybody.

@@ -10,20 +10,23 @@
 //! together, and count the samples and processors of all; the wall clock is each one's own.
 
 mod change;
+mod clock;
 mod evaluate;
 mod stream;
+mod test_set;
 
 pub use evaluate::{Each, Evaluation, Item, Represented, TEST_TOL, code_each, evaluate, evaluate_by, refuse};
 pub use stream::{Stream, train_stream};
 
 use crate::ahead::{Ahead, Visit};
-use crate::learner::Learner;
-use crate::observe::{Moment, Observer};
+use crate::learner::{Learner, Step};
+use crate::observe::{Moment, Monitor, Observer, check_wanted};
 use crate::team::wire::{Reader, put};
 use crate::team::{Team, split};
+use crate::text::counted;
 use crate::{Config, Dictionary, Error, Real, Result, Sample, Samples};
 use change::ChangeRule;
-use cpu_time::ProcessTime;
+use clock::Clock;
 use evaluate::none_left;
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
@@ -31,7 +34,8 @@ use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use test_set::TestSet;
 
 /// How long to train and how often to look. The number of passes, the batch size and the seed are in [`Config`].
 #[derive(Clone, Debug, Default)]
@@ -40,7 +44,7 @@ pub struct Schedule {
     pub stop_tol: Option<f64>,
     /// Stops after this much learning time.
     pub time_limit: Option<Duration>,
-    /// Evaluates the test set every so many samples; otherwise after every pass.
+    /// Evaluates the test set every so many samples, and at the end; otherwise after every pass.
     pub test_every: Option<usize>,
     /// Stops at a sample that cannot be read or does not fit the filters, instead of passing it over.
     pub strict: bool,
@@ -69,6 +73,9 @@ pub struct Progress {
     /// Visits to samples that could not be used.
     #[serde(default)]
     pub skipped: usize,
+    /// Unused filters that were replaced.
+    #[serde(default)]
+    pub reseeded: usize,
 }
 
 /// Why a run ended.
@@ -91,7 +98,7 @@ pub struct Outcome {
     pub ended: Ended,
     /// Where.
     pub progress: Progress,
-    /// The last evaluation of the test set.
+    /// The evaluation of the test set with the final dictionary; none if the run was stopped before it.
     pub test: Option<Evaluation>,
 }
 
@@ -108,7 +115,7 @@ pub fn train<T: Real>(
         return Err(Error::invalid("data set", "at least one sample", "none"));
     }
     if progress.visited > 0 && progress.of != samples.len() {
-        let expected = format!("the {} samples that the run began this pass with", progress.of);
+        let expected = format!("the {} that the run began this pass with", counted(progress.of, "sample"));
         return Err(Error::invalid("data set", expected, samples.len()));
     }
     progress.of = samples.len();
@@ -122,8 +129,10 @@ pub fn train<T: Real>(
         mine.map(move |(_, index)| Visit { index, pass: Some(pass) })
     });
     Ahead::run(samples, visits, |ahead| {
-        let run = Run { samples, test, schedule, config, team, unusable: BTreeSet::new(), first_bad: None };
-        run.passes(ahead, learner, progress, observer)
+        let (tests, rule) = (TestSet::new(test, schedule), ChangeRule::new(schedule.stop_tol, learner.dictionary()));
+        let (waited, unusable) = (progress.waiting_seconds, BTreeSet::new());
+        let run = Run { samples, tests, schedule, config, team, rule, progress, waited, unusable, first_bad: None };
+        run.run(ahead, learner, observer)
     })
 }
 
@@ -136,13 +145,18 @@ fn part<T: Real>(team: &dyn Team, samples: &dyn Samples<T>, batch: &[usize]) -> 
     split(&sizes, team.size()).swap_remove(team.rank()).into_iter().map(|place| (place, batch[place])).collect()
 }
 
-/// What stays the same during a run, and the samples that turned out to be unusable.
+/// A run on a data set.
 struct Run<'a, T: Real> {
     samples: &'a dyn Samples<T>,
-    test: Option<&'a dyn Samples<T>>,
+    tests: TestSet<'a, T>,
     schedule: &'a Schedule,
     config: Config,
     team: Arc<dyn Team>,
+    rule: ChangeRule<T>,
+    progress: Progress,
+    /// How long it had waited for samples before it was resumed.
+    waited: f64,
+    /// The samples that turned out to be unusable.
     unusable: BTreeSet<usize>,
     /// Why the first of them is.
     first_bad: Option<String>,
@@ -153,6 +167,12 @@ struct Batch<T> {
     places: Vec<usize>,
     visited: Vec<usize>,
     samples: Vec<Sample<T>>,
+}
+
+/// A step, and what it took of this member's processors.
+struct Made<T> {
+    step: Step<T>,
+    cpu: f64,
 }
 
 /// What a member wants after a step: that the run is stopped, or that its time is over.
@@ -177,83 +197,145 @@ impl Wish {
 }
 
 impl<T: Real> Run<'_, T> {
-    fn passes(
+    /// Trains to the end.
+    fn run(
         mut self,
         ahead: &Ahead<'_, T>,
         learner: &mut dyn Learner<T>,
-        mut progress: Progress,
         observer: &mut dyn Observer<T>,
     ) -> Result<Outcome> {
-        let (schedule, n, waited) = (self.schedule, self.samples.len(), progress.waiting_seconds);
-        let mut rule = ChangeRule::new(schedule.stop_tol, learner.dictionary());
-        let mut last_test = None;
-        let mut ended = Ended::Finished;
-        'run: while progress.pass < self.config.passes {
-            let (order, began) = (visiting_order(n, self.config.seed, progress.pass), progress.samples);
-            let is_whole = progress.visited == 0;
-            while progress.visited < n {
-                let visits = self.config.batch_size.min(n - progress.visited);
-                let mine = part(&*self.team, self.samples, &order[progress.visited..][..visits]);
-                let batch = self.batch(ahead, &mine, learner.dictionary(), observer);
-                let Batch { places, visited, samples: batch } = batch.map_err(|error| learner.give_up(error))?;
-                progress.waiting_seconds = waited + ahead.waited().as_secs_f64();
-                progress.visited += visits;
-                let clock = Clock::start(ahead);
-                let step = match (self.team.size() > 1, batch.is_empty()) {
-                    (true, _) => Some(learner.learn(&places, &batch)?),
-                    (false, true) => None,
-                    (false, false) => {
-                        Some(learner.learn(&visited, &batch).map_err(|e| name_samples(e, self.samples, &visited))?)
-                    }
-                };
-                let ended_pass = if progress.visited == n { learner.end_of_pass()? } else { None };
-                let cpu = clock.stop(ahead, &mut progress);
-                let learned = step.as_ref().map_or(0, |step| step.codes.count);
-                progress.skipped += visits - learned;
-                let Some(mut step) = step.filter(|_| learned > 0) else { continue };
-                if let Some((change, update)) = ended_pass {
-                    (step.dictionary_change, step.update) = (change, update);
-                }
-                rule.follow(&*self.team, &visited, &step.coded)?;
-                progress.step = step.step;
-                let before = progress.samples;
-                progress.samples += learned;
+        if ahead.reads_in_line() {
+            observer.notice("no thread could be started to read samples ahead: they are read one by one");
+        }
+        let mut ended = self.passes(ahead, learner, observer)?;
+        let is_early = matches!(ended, Ended::Converged | Ended::TimeLimit);
+        if is_early && self.tests.are_due_after_pass(self.progress.samples, true) {
+            ended = match self.tests.run(learner, &self.progress, None, observer) {
+                Err(Error::Stopped) => Ended::Stopped,
+                test => test.map(|_| ended)?,
+            };
+        }
+        let test = self.tests.at(self.progress.samples).cloned();
+        let outcome = Outcome { ended, progress: self.progress, test };
+        observer.end(&Moment { progress: &outcome.progress, learner, test: outcome.test.as_ref() }, &outcome)?;
+        Ok(outcome)
+    }
 
-                let due = |every: usize| progress.samples / every.max(1) > before / every.max(1);
-                let tested = match schedule.test_every {
-                    Some(every) if due(every) => self.test(learner, observer)?,
-                    _ => None,
-                };
-                let moment = Moment { progress: &progress, learner, test: tested.as_ref() };
-                let flow = observer.step(&moment, &step)?;
-                last_test = tested.or(last_test);
-                let late = schedule.time_limit.is_some_and(|limit| progress.seconds >= limit.as_secs_f64());
-                let wish = Wish { stop: flow.is_break(), late, cpu }.of_all(&*self.team, &mut progress)?;
-                if wish.stop || wish.late {
-                    ended = if wish.stop { Ended::Stopped } else { Ended::TimeLimit };
-                    break 'run;
+    fn passes(
+        &mut self,
+        ahead: &Ahead<'_, T>,
+        learner: &mut dyn Learner<T>,
+        observer: &mut dyn Observer<T>,
+    ) -> Result<Ended> {
+        let n = self.samples.len();
+        while self.progress.pass < self.config.passes {
+            let (order, began) = (visiting_order(n, self.config.seed, self.progress.pass), self.progress.samples);
+            let is_whole = self.progress.visited == 0;
+            while self.progress.visited < n {
+                if let Some(ended) = self.step(&order, ahead, learner, observer)? {
+                    return Ok(ended);
                 }
             }
-            if is_whole && progress.samples == began {
+            if is_whole && self.progress.samples == began {
                 return Err(none_left(n, self.first_bad.take()));
             }
-            (progress.pass, progress.visited) = (progress.pass + 1, 0);
-            let tested = if schedule.test_every.is_none() { self.test(learner, observer)? } else { None };
-            let flow = observer.pass(&Moment { progress: &progress, learner, test: tested.as_ref() })?;
-            last_test = tested.or(last_test);
-            let wish = Wish { stop: flow.is_break(), late: false, cpu: 0.0 };
-            if wish.of_all(&*self.team, &mut progress)?.stop {
-                ended = Ended::Stopped;
-                break;
-            }
-            if rule.holds(learner.dictionary()) {
-                ended = Ended::Converged;
-                break;
+            if let Some(ended) = self.end_of_pass(learner, observer)? {
+                return Ok(ended);
             }
         }
-        let outcome = Outcome { ended, progress, test: last_test };
-        observer.end(&Moment { progress: &progress, learner, test: outcome.test.as_ref() }, &outcome)?;
-        Ok(outcome)
+        Ok(Ended::Finished)
+    }
+
+    /// Learns from the next batch, evaluates if that is due, and tells the observer.
+    fn step(
+        &mut self,
+        order: &[usize],
+        ahead: &Ahead<'_, T>,
+        learner: &mut dyn Learner<T>,
+        observer: &mut dyn Observer<T>,
+    ) -> Result<Option<Ended>> {
+        let before = self.progress;
+        let made = match self.learn(order, ahead, learner, observer) {
+            Err(Error::Stopped) => {
+                // Nothing of the batch was learned.
+                self.progress = before;
+                return Ok(Some(Ended::Stopped));
+            }
+            made => made?,
+        };
+        let Some(Made { step, cpu }) = made else { return Ok(None) };
+        let (mut test, mut stop) = (None, false);
+        if self.tests.are_due_after_step(before.samples, self.progress.samples) {
+            match self.tests.run(learner, &self.progress, Some(&step), observer) {
+                Err(Error::Stopped) => stop = true,
+                tested => test = tested?,
+            }
+        }
+        let moment = Moment { progress: &self.progress, learner, test: test.as_ref() };
+        stop |= observer.step(&moment, &step)?.is_break();
+        let late = self.schedule.time_limit.is_some_and(|limit| self.progress.seconds >= limit.as_secs_f64());
+        let wish = Wish { stop, late, cpu }.of_all(&*self.team, &mut self.progress)?;
+        Ok(if wish.stop { Some(Ended::Stopped) } else { wish.late.then_some(Ended::TimeLimit) })
+    }
+
+    /// Learns from the next batch; none if no sample of it could be used.
+    fn learn(
+        &mut self,
+        order: &[usize],
+        ahead: &Ahead<'_, T>,
+        learner: &mut dyn Learner<T>,
+        observer: &mut dyn Observer<T>,
+    ) -> Result<Option<Made<T>>> {
+        let monitor = observer.monitor();
+        let visits = self.config.batch_size.min(order.len() - self.progress.visited);
+        let mine = part(&*self.team, self.samples, &order[self.progress.visited..][..visits]);
+        let batch = self.batch(ahead, &mine, learner.dictionary(), &*monitor, observer);
+        let Batch { places, visited, samples: batch } = batch.map_err(|error| learner.give_up(error))?;
+        self.progress.waiting_seconds = self.waited + ahead.waited().as_secs_f64();
+        self.progress.visited += visits;
+        let clock = Clock::start(ahead);
+        let step = match (self.team.size() > 1, batch.is_empty()) {
+            (true, _) => Some(learner.learn(&places, &batch, &*monitor)?),
+            (false, true) => None,
+            (false, false) => {
+                let step = learner.learn(&visited, &batch, &*monitor);
+                Some(step.map_err(|e| name_samples(e, self.samples, &visited))?)
+            }
+        };
+        let ended_pass = if self.progress.visited == order.len() { learner.end_of_pass()? } else { None };
+        let cpu = clock.stop(ahead, &mut self.progress);
+        let learned = step.as_ref().map_or(0, |step| step.totals.count);
+        self.progress.skipped += visits - learned;
+        let Some(mut step) = step.filter(|_| learned > 0) else { return Ok(None) };
+        if let Some((change, update)) = ended_pass {
+            (step.dictionary_change, step.update) = (change, update);
+        }
+        self.rule.follow(&*self.team, &visited, &step.own_codes)?;
+        self.progress.step = step.step;
+        self.progress.samples += learned;
+        self.progress.reseeded += step.update.reseeded;
+        Ok(Some(Made { step, cpu }))
+    }
+
+    /// Evaluates if that is due, closes the pass and tells the observer.
+    ///
+    /// If the evaluation is stopped the pass stays open, so that a resumed run makes it again.
+    fn end_of_pass(&mut self, learner: &dyn Learner<T>, observer: &mut dyn Observer<T>) -> Result<Option<Ended>> {
+        let is_last = self.progress.pass + 1 == self.config.passes;
+        let mut test = None;
+        if self.tests.are_due_after_pass(self.progress.samples, is_last) {
+            match self.tests.run(learner, &self.progress, None, observer) {
+                Err(Error::Stopped) => return Ok(Some(Ended::Stopped)),
+                tested => test = tested?,
+            }
+        }
+        (self.progress.pass, self.progress.visited) = (self.progress.pass + 1, 0);
+        let flow = observer.pass(&Moment { progress: &self.progress, learner, test: test.as_ref() })?;
+        let wish = Wish { stop: flow.is_break(), late: false, cpu: 0.0 };
+        if wish.of_all(&*self.team, &mut self.progress)?.stop {
+            return Ok(Some(Ended::Stopped));
+        }
+        Ok(self.rule.holds(learner.dictionary()).then_some(Ended::Converged))
     }
 
     /// The usable samples of these visits.
@@ -262,10 +344,12 @@ impl<T: Real> Run<'_, T> {
         ahead: &Ahead<'_, T>,
         visits: &[(usize, usize)],
         dictionary: &Dictionary<T>,
+        monitor: &dyn Monitor,
         observer: &mut dyn Observer<T>,
     ) -> Result<Batch<T>> {
         let mut batch = Batch { places: Vec::new(), visited: Vec::new(), samples: Vec::with_capacity(visits.len()) };
         for ((place, _), (Visit { index, .. }, sample)) in visits.iter().zip(std::iter::from_fn(|| ahead.next())) {
+            check_wanted(monitor)?;
             match sample.and_then(|sample| dictionary.check_sample_shape(sample.shape()).map(|()| sample)) {
                 Ok(sample) => {
                     batch.places.push(*place);
@@ -274,7 +358,7 @@ impl<T: Real> Run<'_, T> {
                 }
                 Err(error) => {
                     let error = name_samples(error, self.samples, &[index]);
-                    if self.schedule.strict {
+                    if self.schedule.strict || error.is_system_failure() {
                         return Err(error);
                     }
                     self.first_bad.get_or_insert_with(|| error.to_string());
@@ -285,18 +369,6 @@ impl<T: Real> Run<'_, T> {
             }
         }
         Ok(batch)
-    }
-
-    /// Evaluates the test set, if there is one.
-    fn test(&self, learner: &dyn Learner<T>, observer: &mut dyn Observer<T>) -> Result<Option<Evaluation>> {
-        let Some(test) = self.test else { return Ok(None) };
-        let strict = self.schedule.strict;
-        let mut each = |_, item: Result<Represented<'_, T>>| match item {
-            Err(error) if strict => Err(error),
-            Err(error) => observer.skipped(&error),
-            Ok(_) => Ok(()),
-        };
-        evaluate_by(&*self.team, &self.config, learner.dictionary(), test, TEST_TOL, &mut each).map(Some)
     }
 }
 
@@ -319,28 +391,5 @@ pub(crate) fn name_samples<T: Real>(error: Error, samples: &dyn Samples<T>, indi
             Error::Invalid { what: format!("{}: {what}", names.join(", ")), expected, found }
         }
         other => other,
-    }
-}
-
-/// Wall and processor time of learning.
-struct Clock {
-    wall: Instant,
-    cpu: ProcessTime,
-    /// What the readers had used of the processors.
-    reading: Duration,
-}
-
-impl Clock {
-    fn start<T: Real>(ahead: &Ahead<'_, T>) -> Self {
-        Clock { wall: Instant::now(), cpu: ProcessTime::now(), reading: ahead.reading() }
-    }
-
-    /// Adds to both, and returns the processor time. What was read ahead at the same time is not learning; it is known to
-    /// within a sample.
-    fn stop<T: Real>(self, ahead: &Ahead<'_, T>, progress: &mut Progress) -> f64 {
-        let cpu = self.cpu.elapsed().saturating_sub(ahead.reading() - self.reading).as_secs_f64();
-        progress.seconds += self.wall.elapsed().as_secs_f64();
-        progress.cpu_seconds += cpu;
-        cpu
     }
 }

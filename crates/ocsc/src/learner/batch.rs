@@ -15,6 +15,7 @@
 use super::{CodeSums, Learner, Step, check_batch, finite_or_old, initial, settled};
 use crate::checkpoint::State;
 use crate::coder::Coder;
+use crate::observe::{Monitor, check_wanted};
 use crate::update::{Update, Updated};
 use crate::{Atom, Code, Config, Dictionary, Error, Real, Result, Sample, Shape};
 use std::collections::BTreeMap;
@@ -49,25 +50,30 @@ impl<T: Real> Batch<T> {
 }
 
 impl<T: Real> Learner<T> for Batch<T> {
-    fn learn(&mut self, visits: &[usize], samples: &[Sample<T>]) -> Result<Step<T>> {
+    fn learn(&mut self, visits: &[usize], samples: &[Sample<T>], monitor: &dyn Monitor) -> Result<Step<T>> {
         check_batch(samples)?;
         let mut coded = Vec::with_capacity(samples.len());
+        let first = self.kept.values().next().map_or(samples[0].shape(), |(first, _)| first.shape());
         for (index, sample) in visits.iter().zip(samples) {
-            let first = self.kept.values().next().map_or(sample.shape(), |(first, _)| first.shape());
+            check_wanted(monitor)?;
             if sample.shape() != first && !self.config.method.takes_mixed_sizes() {
                 let expected = format!("{first}, as the samples before (`{}` takes one size)", self.config.method);
                 return Err(Error::invalid("sample", expected, sample.shape()));
             }
             let start = self.kept.get(index).filter(|(old, _)| old.shape() == sample.shape());
             let new = self.coder.code(sample, start.map(|(_, code)| code))?;
-            self.kept.insert(*index, (sample.clone(), new.code.clone()));
+            monitor.coded();
             coded.push(new);
+        }
+        // Not before all are coded: a batch that is stopped leaves the others as they were.
+        for ((index, sample), new) in visits.iter().zip(samples).zip(&coded) {
+            self.kept.insert(*index, (sample.clone(), new.code.clone()));
         }
         self.step += 1;
         Ok(Step {
             step: self.step,
-            codes: CodeSums::of(&coded),
-            coded,
+            totals: CodeSums::of(samples, &coded),
+            own_codes: coded,
             dictionary_change: 0.0,
             update: Updated::default(),
         })
@@ -143,9 +149,16 @@ impl<T: Real> Learner<T> for Batch<T> {
             self.dictionary.check_sample_shape(shape)?;
             let data = values.split_off(..shape.len()).ok_or_else(damaged)?;
             let mask = seen.split_off(..shape.len()).ok_or_else(damaged)?;
+            if let Some(v) = mask.iter().find(|v| **v != T::zero() && **v != T::one()) {
+                return Err(Error::invalid("saved `kept_masks`", "zeros and ones", v));
+            }
             let mask = mask.iter().map(|v| *v != T::zero()).collect();
             let sample = Sample::masked(shape, data.to_vec(), mask)?;
             let list = atoms.split_off(..n.saturating_mul(5)).ok_or_else(damaged)?;
+            let half = |v: &T| (0.0..65536.0).contains(&v.f64()) && v.f64().fract() == 0.0;
+            if let Some(v) = list.chunks_exact(5).flat_map(|a| &a[..4]).find(|v| !half(v)) {
+                return Err(Error::invalid("saved `kept_codes`", "whole numbers below 65536", v));
+            }
             let number = |high: T, low: T| (high.f64() as u32) << 16 | (low.f64() as u32 & 0xffff);
             let atom = |a: &[T; 5]| Atom { filter: number(a[0], a[1]), position: number(a[2], a[3]), value: a[4] };
             let list = list.as_chunks::<5>().0.iter().map(atom).collect();

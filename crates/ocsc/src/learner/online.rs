@@ -3,6 +3,7 @@
 use super::{CodeSums, Learner, Step, check_batch, finite_or_old, initial, settled};
 use crate::checkpoint::State;
 use crate::coder::Coder;
+use crate::observe::{Monitor, Silent};
 use crate::update::{Update, Updated};
 use crate::{Config, Dictionary, Error, Real, Result, Sample};
 
@@ -41,8 +42,12 @@ impl<T: Real> Online<T> {
     ///
     /// On an error nothing was learned from samples that were not absorbed yet, and the dictionary is as before.
     pub fn partial_fit_batch(&mut self, samples: &[Sample<T>]) -> Result<Step<T>> {
+        self.fit(samples, &Silent)
+    }
+
+    fn fit(&mut self, samples: &[Sample<T>], monitor: &dyn Monitor) -> Result<Step<T>> {
         check_batch(samples)?;
-        let coded = self.coder.code_all(samples)?;
+        let coded = self.coder.code_all(samples, monitor)?;
         for (sample, coded) in samples.iter().zip(&coded) {
             self.update.absorb(sample, &coded.code, &self.dictionary)?;
         }
@@ -52,7 +57,8 @@ impl<T: Real> Online<T> {
         self.coder.set_dictionary(&self.dictionary);
         self.step += 1;
         let dictionary_change = self.dictionary.relative_change(&old);
-        Ok(Step { step: self.step, codes: CodeSums::of(&coded), coded, dictionary_change, update })
+        let totals = CodeSums::of(samples, &coded);
+        Ok(Step { step: self.step, totals, own_codes: coded, dictionary_change, update })
     }
 
     /// The current dictionary D_t.
@@ -72,8 +78,8 @@ impl<T: Real> Online<T> {
 }
 
 impl<T: Real> Learner<T> for Online<T> {
-    fn learn(&mut self, _visits: &[usize], samples: &[Sample<T>]) -> Result<Step<T>> {
-        self.partial_fit_batch(samples)
+    fn learn(&mut self, _visits: &[usize], samples: &[Sample<T>], monitor: &dyn Monitor) -> Result<Step<T>> {
+        self.fit(samples, monitor)
     }
 
     fn end_of_pass(&mut self) -> Result<Option<(f64, Updated)>> {

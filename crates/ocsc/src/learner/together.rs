@@ -27,13 +27,14 @@ mod sums;
 use super::{CodeSums, Learner, Step, check_values, finite_or_old, settled};
 use crate::checkpoint::State;
 use crate::coder::{Coded, Coder};
+use crate::observe::{Monitor, Silent};
 use crate::statistics::{Addend, Lags};
 use crate::team::exact::Exact;
 use crate::team::wire::{Reader, put};
 use crate::team::{Team, failed};
 use crate::update::{BlockDescent, Share, Update, Updated};
 use crate::{Config, Dictionary, Error, Method, Real, Result, Sample};
-use message::{Header, Message, Told, Way};
+use message::{FAILED, Header, Message, STOPPED, Told, WELL, Way};
 use std::sync::Arc;
 use sums::{PARTS, Part, Sums};
 
@@ -91,20 +92,30 @@ impl<T: Real> Together<T> {
     /// Learns from this member's part of a batch, at these places in it; the others must do the same with theirs. Without
     /// any sample at all nothing happens.
     pub fn partial_fit(&mut self, places: &[usize], samples: &[Sample<T>]) -> Result<Step<T>> {
-        let coded = self.code(samples);
+        self.fit(places, samples, &Silent)
+    }
+
+    fn fit(&mut self, places: &[usize], samples: &[Sample<T>], monitor: &dyn Monitor) -> Result<Step<T>> {
+        let coded = self.code(samples, monitor);
         let mine = coded.as_ref().map_or(&[][..], |coded| coded);
         let shares = self.shares(samples, mine);
         let message = match (&coded, &shares) {
-            (Ok(coded), Ok(shares)) => Ok(Message::of(places, coded, shares, self.dictionary.shape())),
+            (Ok(coded), Ok(shares)) => Ok(Message::of(places, samples, coded, shares, self.dictionary.shape())),
             (Err(error), _) | (_, Err(error)) => Err(error),
         };
         let exchanged = self.exchange(message)?;
         let shares = shares?;
-        let mut codes = CodeSums::default();
-        exchanged.told.iter().for_each(|told| codes.add(told.objective, told.gap, told.nonzeros));
-        if codes.count == 0 {
+        let mut totals = CodeSums::default();
+        exchanged.told.iter().for_each(|told| totals.add(told.objective, told.gap, told.nonzeros, told.values));
+        if totals.count == 0 {
             let nothing = Updated::default();
-            return Ok(Step { step: self.step, coded: Vec::new(), codes, dictionary_change: 0.0, update: nothing });
+            return Ok(Step {
+                step: self.step,
+                own_codes: Vec::new(),
+                totals,
+                dictionary_change: 0.0,
+                update: nothing,
+            });
         }
         self.absorb(exchanged, &shares)?;
         drop(shares);
@@ -115,13 +126,13 @@ impl<T: Real> Together<T> {
         self.coder.set_dictionary(&self.dictionary);
         self.step += 1;
         let dictionary_change = self.dictionary.relative_change(&old);
-        Ok(Step { step: self.step, coded: coded?, codes, dictionary_change, update })
+        Ok(Step { step: self.step, own_codes: coded?, totals, dictionary_change, update })
     }
 
-    fn code(&mut self, samples: &[Sample<T>]) -> Result<Vec<Coded<T>>> {
+    fn code(&mut self, samples: &[Sample<T>], monitor: &dyn Monitor) -> Result<Vec<Coded<T>>> {
         check_values(samples)?;
         samples.iter().try_for_each(|sample| self.dictionary.check_sample_shape(sample.shape()))?;
-        if samples.is_empty() { Ok(Vec::new()) } else { self.coder.code_all(samples) }
+        if samples.is_empty() { Ok(Vec::new()) } else { self.coder.code_all(samples, monitor) }
     }
 
     /// What this member's samples bring.
@@ -130,11 +141,12 @@ impl<T: Real> Together<T> {
         samples.iter().zip(coded).map(|(x, coded)| self.update.share(x, &coded.code, &self.dictionary)).collect()
     }
 
-    /// Tells the others, and is told of all samples; fails if anybody did.
+    /// Tells the others, and is told of all samples; fails if anybody did, and stops if anybody was stopped.
     fn exchange(&self, mine: Result<Message, &Error>) -> Result<Exchanged<T>> {
         let (ok, mine) = match mine {
-            Ok(message) => (1, message),
-            Err(error) => (0, Message { facts: error.to_string().into_bytes(), ..Message::default() }),
+            Ok(message) => (WELL, message),
+            Err(Error::Stopped) => (STOPPED, Message::default()),
+            Err(error) => (FAILED, Message { facts: error.to_string().into_bytes(), ..Message::default() }),
         };
         let team = &*self.team;
         let mut header = Vec::new();
@@ -145,7 +157,7 @@ impl<T: Real> Together<T> {
         let mut from = Reader::new(&headers);
         let headers = (0..team.size()).map(|_| Ok((from.one()?, from.one()?)));
         let headers: Vec<Header> = headers.collect::<Result<_>>()?;
-        let is_well = headers.iter().all(|([ok, ..], _)| *ok == 1);
+        let is_well = headers.iter().all(|([ok, ..], _)| *ok == WELL);
         let pairs: u64 = headers.iter().map(|([.., pairs], _)| pairs).sum();
         let way = if is_well { self.way(pairs as usize) } else { Way::Sums };
         let length = |([_, facts, codes, psis, _], _): &Header| match way {
@@ -159,13 +171,16 @@ impl<T: Real> Together<T> {
         for (rank, ((header, magnitudes), length)) in headers.iter().zip(lengths).enumerate() {
             let message = all.get(start..start + length).unwrap_or_default();
             start += length;
-            if header[0] == 0 {
+            if header[0] == FAILED {
                 return Err(failed(team, rank, message));
             }
             if is_well {
                 told.extend(Message::read(way, message)?);
             }
             largest = std::array::from_fn(|i| magnitudes[i].max(largest[i]));
+        }
+        if !is_well {
+            return Err(Error::Stopped);
         }
         if team.size() > 1 {
             told.sort_by_key(|told| told.place);
@@ -233,8 +248,8 @@ impl<T: Real> Together<T> {
 }
 
 impl<T: Real> Learner<T> for Together<T> {
-    fn learn(&mut self, places: &[usize], samples: &[Sample<T>]) -> Result<Step<T>> {
-        self.partial_fit(places, samples)
+    fn learn(&mut self, places: &[usize], samples: &[Sample<T>], monitor: &dyn Monitor) -> Result<Step<T>> {
+        self.fit(places, samples, monitor)
     }
 
     fn end_of_pass(&mut self) -> Result<Option<(f64, Updated)>> {

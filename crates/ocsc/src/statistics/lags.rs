@@ -213,8 +213,8 @@ impl<T: Real> Lags<T> {
 
     /// Restores the constant and the weight.
     pub(crate) fn set_numbers(&mut self, [constant, weight]: [f64; 2]) -> Result<()> {
-        if !(constant.is_finite() && (1.0 / FAR..=FAR).contains(&weight)) {
-            let expected = format!("a finite number, and one from {} to {FAR}", 1.0 / FAR);
+        if !(constant.is_finite() && constant >= 0.0 && (1.0 / FAR..=FAR).contains(&weight)) {
+            let expected = format!("a finite number from 0 up, and one from {} to {FAR}", 1.0 / FAR);
             return Err(Error::invalid("saved constant and weight", expected, format!("{constant}, {weight}")));
         }
         (self.constant, self.weight) = (constant, weight);

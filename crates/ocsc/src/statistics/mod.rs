@@ -5,6 +5,7 @@
 mod codes;
 mod filter_order;
 mod lags;
+pub(crate) mod plausible;
 mod spectral;
 mod window;
 

@@ -24,7 +24,7 @@
 
 use super::filter_order::{BLOCK, Spectra, TILE, add_scaled, at, gather, n_freqs, row_len};
 use crate::simd::{Kernel, dispatch};
-use crate::{Code, Fourier, Real, Result, Sample, Shape};
+use crate::{Code, Error, Fourier, Real, Result, Sample, Shape};
 use num_complex::Complex;
 use rayon::prelude::*;
 
@@ -116,6 +116,23 @@ impl<T: Real> Spectral<T> {
     /// The same, to be restored.
     pub(crate) fn arrays_mut(&mut self) -> [&mut [T]; 2] {
         [&mut self.inverse_gram, &mut self.cross]
+    }
+
+    /// Refuses {C^p} that no samples give: C^p is positive definite, and its eigenvalues are at most 1 / rho.
+    pub(crate) fn check_possible(&self) -> Result<()> {
+        // Rounding of many rank-1 steps is left some room.
+        let (most, least) = (1.01 / self.rho, -0.01 / self.rho);
+        self.inverse_gram.chunks_exact(2 * triangle(self.n_filters)).try_for_each(|c| {
+            let diagonal = (0..self.n_filters).map(|k| c[triangle(k) + k].f64());
+            let negative = diagonal.into_iter().find(|v| *v < least);
+            match negative.or_else(|| c.iter().map(|v| v.f64()).find(|v| v.abs() > most)) {
+                Some(v) => {
+                    let expected = format!("positive definite matrices with eigenvalues up to {:e}", 1.0 / self.rho);
+                    Err(Error::invalid("saved `inverse_gram`", expected, format!("{v:e}")))
+                }
+                None => Ok(()),
+            }
+        })
     }
 
     /// Adds one sample with its code.

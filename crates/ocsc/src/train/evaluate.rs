@@ -4,9 +4,11 @@ use super::name_samples;
 use crate::ahead::{Ahead, Visit};
 use crate::coder::{Coded, Coder};
 use crate::learner::coder;
-use crate::metrics::psnr;
+use crate::metrics::{mse, psnr_of};
+use crate::observe::{Monitor, Silent, check_wanted};
 use crate::team::wire::{Reader, put, put_count};
 use crate::team::{Alone, Part, Team, gather_results};
+use crate::text::counted;
 use crate::{Config, Dictionary, Error, Real, Result, Sample, Samples};
 use serde::Serialize;
 use std::time::Instant;
@@ -56,6 +58,8 @@ pub struct Item<'a, T: Real> {
 
 /// A sample's code and what it stands for.
 pub struct Represented<'a, T: Real> {
+    /// The sample.
+    pub sample: &'a Sample<T>,
     /// The code.
     pub coded: &'a Coded<T>,
     /// D z.
@@ -77,54 +81,44 @@ pub fn evaluate<T: Real>(
     tol: f64,
     each: &mut Each<'_, T>,
 ) -> Result<Evaluation> {
-    evaluate_by(&Alone, config, dictionary, samples, tol, each)
+    evaluate_by(&Alone, config, dictionary, samples, tol, &Silent, each)
 }
 
 /// The same by all members of a team: each codes a part, for which its `each` is called, and has the averages over all.
-/// They do not depend on the number of members, but for the time, which is the longest of any.
+/// They do not depend on the number of members, but for the time, which is the longest of any. If the monitor of any member ends
+/// it, it ends for all, with [`Error::Stopped`].
 pub fn evaluate_by<T: Real>(
     team: &dyn Team,
     config: &Config,
     dictionary: &Dictionary<T>,
     samples: &dyn Samples<T>,
     tol: f64,
+    monitor: &dyn Monitor,
     each: &mut Each<'_, T>,
 ) -> Result<Evaluation> {
     if samples.is_empty() {
         return Err(Error::invalid("test set", "at least one sample", "none"));
     }
     let part = Part::of(team, samples);
-    // One sample at a time: two visits instead of holding them all.
-    let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
-    Ahead::run(&part, visits(&part), |ahead| {
-        for sample in std::iter::from_fn(|| ahead.next()).filter_map(|(_, sample)| sample.ok()) {
-            for v in sample.observed() {
-                (low, high) = (low.min(v.f64()), high.max(v.f64()));
-            }
-        }
-    });
-    let ranges = team.gather(bytemuck::bytes_of(&[low, high]), &vec![size_of::<[f64; 2]>(); team.size()]);
-    for [l, h] in Reader::new(&ranges).many::<[f64; 2]>(team.size())? {
-        (low, high) = (low.min(l), high.max(h));
-    }
-    let peak = if high > low { high - low } else { 0.0 };
-    let scale = if peak > 0.0 { peak } else { 1.0 };
-    let mine = measure(config, dictionary, &part, tol, scale, each).map(|(measures, first_bad, seconds)| {
+    let mine = measure(config, dictionary, &part, tol, monitor, each).map(|measured| {
         let mut bytes = Vec::new();
-        put(&mut bytes, &[seconds]);
-        put_count(&mut bytes, measures.len());
-        put(&mut bytes, &measures);
-        bytes.extend(first_bad.unwrap_or_default().into_bytes());
+        put(&mut bytes, &[measured.seconds, measured.low, measured.high]);
+        put_count(&mut bytes, measured.samples.len());
+        put(&mut bytes, &measured.samples);
+        bytes.extend(measured.first_bad.unwrap_or_default().into_bytes());
         bytes
     });
     let (mut all, mut first_bad, mut longest) = (Vec::new(), None, 0.0_f64);
+    let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
     for bytes in gather_results(team, mine)? {
         let mut from = Reader::new(&bytes);
-        longest = longest.max(from.one()?);
+        let [seconds, lowest, highest] = from.one()?;
+        (longest, low, high) = (longest.max(seconds), low.min(lowest), high.max(highest));
         let n = from.count()?;
         all.extend(from.many::<Measures>(n)?);
         first_bad = first_bad.or(Some(String::from_utf8_lossy(from.rest()).into_owned()).filter(|why| !why.is_empty()));
     }
+    let peak = if high > low { high - low } else { 0.0 };
     // In the order of the set, whoever coded them.
     all.sort_by(|a, b| a[0].total_cmp(&b[0]));
     let mut sum = Evaluation { psnr_peak: peak, seconds: longest, samples: all.len(), ..Evaluation::default() };
@@ -132,7 +126,9 @@ pub fn evaluate_by<T: Real>(
     if all.is_empty() {
         return Err(none_left(samples.len(), first_bad));
     }
-    for [_, data_term, l1, objective, gap, nonzeros, psnr] in all {
+    let scale = if peak > 0.0 { peak } else { 1.0 };
+    for [_, data_term, l1, objective, gap, nonzeros, mse] in all {
+        let psnr = psnr_of(mse, scale);
         sum.gap = sum.gap.max(gap);
         let means = [&mut sum.data_term, &mut sum.l1, &mut sum.objective, &mut sum.nonzeros, &mut sum.psnr];
         means.into_iter().zip([data_term, l1, objective, nonzeros, psnr]).for_each(|(mean, value)| *mean += value);
@@ -144,41 +140,57 @@ pub fn evaluate_by<T: Real>(
     Ok(sum)
 }
 
-/// A sample's number, data term, l1 norm, objective, relative gap, non-zeros and PSNR.
+/// A sample's number, data term, l1 norm, objective, relative gap, non-zeros and mean squared error.
 type Measures = [f64; 7];
 
-/// Measures those that can be coded; why the first of the others could not, and how long it took.
+/// What one member found out.
+struct Measured {
+    samples: Vec<Measures>,
+    /// Why the first sample that could not be coded could not.
+    first_bad: Option<String>,
+    /// The wall time of coding.
+    seconds: f64,
+    /// The smallest and the largest value. With them the PSNR is known, so the set is read once.
+    low: f64,
+    high: f64,
+}
+
+/// Measures those that can be coded.
 fn measure<T: Real>(
     config: &Config,
     dictionary: &Dictionary<T>,
     part: &Part<'_, T>,
     tol: f64,
-    peak: f64,
+    monitor: &dyn Monitor,
     each: &mut Each<'_, T>,
-) -> Result<(Vec<Measures>, Option<String>, f64)> {
+) -> Result<Measured> {
     let mut coder = coder(config, dictionary, tol)?;
-    let (mut measures, mut first_bad, mut total) = (Vec::new(), None, 0.0);
-    code_each(coder.as_mut(), dictionary, part, |i, item| match item {
+    let mut measured =
+        Measured { samples: Vec::new(), first_bad: None, seconds: 0.0, low: f64::INFINITY, high: f64::NEG_INFINITY };
+    code_each(coder.as_mut(), dictionary, part, monitor, |i, item| match item {
         Ok(Item { sample, coded, seconds }) => {
-            total += seconds;
+            measured.seconds += seconds;
+            for v in sample.observed() {
+                (measured.low, measured.high) = (measured.low.min(v.f64()), measured.high.max(v.f64()));
+            }
             let reconstruction = &coded.code.reconstruct(dictionary, config.boundary)?;
-            measures.push([
+            measured.samples.push([
                 part.number(i) as f64,
                 coded.objective.data_term,
                 coded.objective.l1,
                 coded.total(),
                 coded.relative_gap(),
                 coded.code.nonzeros() as f64,
-                psnr(sample, reconstruction, peak)?,
+                mse(sample, reconstruction)?,
             ]);
-            each(part.number(i), Ok(Represented { coded, reconstruction }))
+            each(part.number(i), Ok(Represented { sample, coded, reconstruction }))
         }
         Err(error) => {
-            first_bad.get_or_insert_with(|| error.to_string());
+            measured.first_bad.get_or_insert_with(|| error.to_string());
             each(part.number(i), Err(error))
         }
     })?;
-    Ok((measures, first_bad, total))
+    Ok(measured)
 }
 
 /// For [`evaluate`]: a bad sample is an error.
@@ -188,7 +200,7 @@ pub fn refuse<T: Real>(_index: usize, item: Result<Represented<'_, T>>) -> Resul
 
 /// That nothing is left to work on.
 pub(super) fn none_left(of: usize, first: Option<String>) -> Error {
-    Error::Source(format!("none of {of} samples could be used; the first: {}", first.unwrap_or_default()))
+    Error::Source(format!("none of {} could be used; the first: {}", counted(of, "sample"), first.unwrap_or_default()))
 }
 
 /// So many samples, or those with so many numbers, are coded at the same time.
@@ -197,10 +209,14 @@ const TOGETHER_NUMBERS: usize = 1 << 20;
 
 /// Codes all samples, a few at a time, and calls `each` for every one in their order, with its code or with the reason why it
 /// could not be read or does not fit; the error names it.
+///
+/// Ends with [`Error::Stopped`] when the monitor wants no more, and with the error of a machine that cannot read any more
+/// ([`Error::is_system_failure`]), which is no fault of the sample.
 pub fn code_each<T: Real, E: From<Error>>(
     coder: &mut dyn Coder<T>,
     dictionary: &Dictionary<T>,
     samples: &dyn Samples<T>,
+    monitor: &dyn Monitor,
     mut each: impl FnMut(usize, Result<Item<'_, T>>) -> std::result::Result<(), E>,
 ) -> std::result::Result<(), E> {
     let fits = |sample: Sample<T>| dictionary.check_sample_shape(sample.shape()).map(|()| sample);
@@ -209,6 +225,7 @@ pub fn code_each<T: Real, E: From<Error>>(
             let (mut group, mut numbers, mut indices) = (Vec::new(), 0, Vec::new());
             let mut bad = None;
             while group.len() < TOGETHER && numbers < TOGETHER_NUMBERS && bad.is_none() {
+                check_wanted(monitor)?;
                 let Some((visit, sample)) = ahead.next() else { break };
                 match sample.and_then(fits) {
                     Ok(sample) => {
@@ -216,6 +233,7 @@ pub fn code_each<T: Real, E: From<Error>>(
                         group.push(sample);
                         indices.push(visit.index);
                     }
+                    Err(error) if error.is_system_failure() => return Err(error.into()),
                     Err(error) => bad = Some((visit.index, name_samples(error, samples, &[visit.index]))),
                 }
             }
@@ -223,7 +241,7 @@ pub fn code_each<T: Real, E: From<Error>>(
                 return Ok(());
             }
             let clock = Instant::now();
-            let coded = coder.code_all(&group).map_err(|e| name_samples(e, samples, &indices))?;
+            let coded = coder.code_all(&group, monitor).map_err(|e| name_samples(e, samples, &indices))?;
             let seconds = clock.elapsed().as_secs_f64() / group.len().max(1) as f64;
             for ((i, sample), coded) in indices.into_iter().zip(&group).zip(&coded) {
                 each(i, Ok(Item { sample, coded, seconds }))?;

@@ -4,7 +4,8 @@
 //! stream comes next.
 
 use super::change::ChangeRule;
-use super::{Ended, Evaluation, Outcome, Progress, Schedule, TEST_TOL, evaluate, refuse};
+use super::test_set::TestSet;
+use super::{Ended, Evaluation, Outcome, Progress, Schedule};
 use crate::learner::Learner;
 use crate::observe::{Moment, Observer};
 use crate::team::Alone;
@@ -31,11 +32,10 @@ pub trait Stream<T: Real> {
 /// A run on a stream.
 struct Run<'a, T: Real> {
     learner: &'a mut dyn Learner<T>,
-    test: Option<&'a dyn Samples<T>>,
+    tests: TestSet<'a, T>,
     schedule: &'a Schedule,
     progress: Progress,
     rule: ChangeRule<T>,
-    last_test: Option<Evaluation>,
 }
 
 /// Learns from a stream, in so many passes, until it, the schedule or the observer ends. The place in a data set, if `progress` came from one, is left as it is.
@@ -49,9 +49,19 @@ pub fn train_stream<T: Real>(
     observer: &mut dyn Observer<T>,
 ) -> Result<Outcome> {
     let rule = ChangeRule::new(schedule.stop_tol, learner.dictionary());
-    let mut run = Run { learner, test, schedule, progress, rule, last_test: None };
-    let ended = run.passes(passes, stream, observer)?;
-    let outcome = Outcome { ended, progress: run.progress, test: run.last_test };
+    // Nobody could say later which sample of a test set was left out.
+    let tests = TestSet::new(test, &Schedule { strict: true, ..schedule.clone() });
+    let mut run = Run { learner, tests, schedule, progress, rule };
+    let mut ended = run.passes(passes, stream, observer)?;
+    let is_early = matches!(ended, Ended::Converged | Ended::TimeLimit);
+    if is_early && run.tests.are_due_after_pass(run.progress.samples, true) {
+        ended = match run.tests.run(run.learner, &run.progress, None, observer) {
+            Err(Error::Stopped) => Ended::Stopped,
+            test => test.map(|_| ended)?,
+        };
+    }
+    let test = run.tests.at(run.progress.samples).cloned();
+    let outcome = Outcome { ended, progress: run.progress, test };
     observer
         .end(&Moment { progress: &outcome.progress, learner: run.learner, test: outcome.test.as_ref() }, &outcome)?;
     Ok(outcome)
@@ -75,7 +85,7 @@ impl<T: Real> Run<'_, T> {
             if batch.is_none() {
                 return Ok(Ended::Stopped);
             }
-            if let Some(ended) = self.end_of_pass(observer)? {
+            if let Some(ended) = self.end_of_pass(pass + 1 == passes, observer)? {
                 return Ok(ended);
             }
         }
@@ -101,30 +111,42 @@ impl<T: Real> Run<'_, T> {
         for sample in batch {
             self.learner.dictionary().check_sample_shape(sample.shape()).map_err(named)?;
         }
-        let step = self.learner.learn(&visits, batch).map_err(named)?;
+        let step = match self.learner.learn(&visits, batch, &*observer.monitor()) {
+            Err(Error::Stopped) => return Ok(Some(Ended::Stopped)),
+            step => step.map_err(named)?,
+        };
         self.progress.seconds += wall.elapsed().as_secs_f64();
         self.progress.cpu_seconds += cpu.elapsed().as_secs_f64();
         self.progress.step = step.step;
         self.progress.samples += batch.len();
-        self.rule.follow(&Alone, &visits, &step.coded)?;
-        let due = |every: usize| self.progress.samples / every.max(1) > before / every.max(1);
-        let test = if self.schedule.test_every.is_some_and(due) { self.evaluate()? } else { None };
-        let flow = observer.step(&self.moment(test.as_ref()), &step)?;
-        self.last_test = test.or(self.last_test.take());
+        self.progress.reseeded += step.update.reseeded;
+        self.rule.follow(&Alone, &visits, &step.own_codes)?;
+        let (mut test, mut stop) = (None, false);
+        if self.tests.are_due_after_step(before, self.progress.samples) {
+            match self.tests.run(self.learner, &self.progress, Some(&step), observer) {
+                Err(Error::Stopped) => stop = true,
+                tested => test = tested?,
+            }
+        }
+        stop |= observer.step(&self.moment(test.as_ref()), &step)?.is_break();
         let late = self.schedule.time_limit.is_some_and(|limit| self.progress.seconds >= limit.as_secs_f64());
-        Ok(if flow.is_break() { Some(Ended::Stopped) } else { late.then_some(Ended::TimeLimit) })
+        Ok(if stop { Some(Ended::Stopped) } else { late.then_some(Ended::TimeLimit) })
     }
 
-    fn end_of_pass(&mut self, observer: &mut dyn Observer<T>) -> Result<Option<Ended>> {
+    fn end_of_pass(&mut self, is_last: bool, observer: &mut dyn Observer<T>) -> Result<Option<Ended>> {
         let (wall, cpu) = (Instant::now(), ProcessTime::now());
         self.learner.end_of_pass()?;
         self.progress.seconds += wall.elapsed().as_secs_f64();
         self.progress.cpu_seconds += cpu.elapsed().as_secs_f64();
+        let mut test = None;
+        if self.tests.are_due_after_pass(self.progress.samples, is_last) {
+            match self.tests.run(self.learner, &self.progress, None, observer) {
+                Err(Error::Stopped) => return Ok(Some(Ended::Stopped)),
+                tested => test = tested?,
+            }
+        }
         self.progress.pass += 1;
-        let test = self.evaluate()?;
-        let flow = observer.pass(&self.moment(test.as_ref()))?;
-        self.last_test = test.or(self.last_test.take());
-        if flow.is_break() {
+        if observer.pass(&self.moment(test.as_ref()))?.is_break() {
             return Ok(Some(Ended::Stopped));
         }
         Ok(self.rule.holds(self.learner.dictionary()).then_some(Ended::Converged))
@@ -132,10 +154,5 @@ impl<T: Real> Run<'_, T> {
 
     fn moment<'b>(&'b self, test: Option<&'b Evaluation>) -> Moment<'b, T> {
         Moment { progress: &self.progress, learner: self.learner, test }
-    }
-
-    fn evaluate(&self) -> Result<Option<Evaluation>> {
-        let (config, dictionary) = (self.learner.config(), self.learner.dictionary());
-        self.test.map(|test| evaluate(config, dictionary, test, TEST_TOL, &mut refuse)).transpose()
     }
 }

@@ -177,6 +177,7 @@ impl<T: Real, S: System<T>> Admm<T, S> {
 pub(super) fn saved<T: Real>(state: &State<'_, T>, dictionary: &Dictionary<T>) -> Result<(Shape, f64)> {
     let [channels, depth, height, width] = state.numbers("sample_shape")?.map(|n: f64| n as usize);
     let [rho] = state.numbers("rho")?;
+    crate::config::positive("saved `rho`", rho)?;
     let shape = Shape { channels, depth, height, width };
     dictionary.check_sample_shape(shape)?;
     // Before anything is allocated for a shape that a damaged file made up.

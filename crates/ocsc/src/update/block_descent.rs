@@ -48,6 +48,7 @@ use super::sweep::Sweep;
 use super::{Update, Updated};
 use crate::checkpoint::State;
 use crate::config::{BlockDescentConfig, Boundary};
+use crate::statistics::plausible::check_lags;
 use crate::statistics::{Addend, Lags};
 use crate::{Code, Dictionary, Error, Real, Result, Sample};
 
@@ -194,9 +195,15 @@ impl<T: Real> Update<T> for BlockDescent<T> {
         state.copy_array("psi", psi)?;
         let joined = |[high, low]: [f64; 2]| f64::from_bits((high as u64) << 32 | low as u64);
         plan.lags.set_numbers([joined(state.numbers("constant")?), joined(state.numbers("weight")?)])?;
+        check_lags(&plan.lags)?;
         state.copy_counts("seeded", plan.reseed.seeded_mut())?;
-        let [updates, open] = state.numbers("updates")?;
-        (self.updates, self.open) = (updates as usize, open > 0.0);
+        let mut counts = [0; 2];
+        state.copy_counts("updates", &mut counts)?;
+        let [updates, open] = counts;
+        if let Some(seeded) = plan.reseed.seeded().iter().find(|t| **t > updates) {
+            return Err(Error::invalid("saved `seeded`", format!("at most the {updates} updates made"), seeded));
+        }
+        (self.updates, self.open) = (updates, open > 0);
         self.due = if self.open && self.config.reseed { plan.reseed.due(&plan.lags, self.updates).len() } else { 0 };
         self.plan = Some(plan);
         Ok(())

@@ -125,6 +125,7 @@ impl<T: Real> Update<T> for Deconvnet<T> {
     }
 
     fn restore(&mut self, state: &State<'_, T>, _dictionary: &Dictionary<T>) -> Result<()> {
-        state.copy_array("lipschitz", std::slice::from_mut(&mut self.lipschitz))
+        self.lipschitz = state.step_bound()?;
+        Ok(())
     }
 }

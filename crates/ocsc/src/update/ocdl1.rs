@@ -22,6 +22,7 @@ use crate::checkpoint::State;
 use crate::config::{Boundary, UpdateConfig};
 use crate::dot::dot;
 use crate::statistics::Lags;
+use crate::statistics::plausible::check_gram;
 use crate::{Code, Dictionary, Real, Result, Sample, Shape};
 use rayon::prelude::*;
 
@@ -141,8 +142,9 @@ impl<T: Real> Update<T> for Ocdl1<T> {
         state.check_len("history", side.saturating_mul(side))?;
         let mut plan = Plan::new(dictionary);
         state.copy_array("history", &mut plan.history.a)?;
+        check_gram("history", side, &plan.history.a)?;
         state.copy_array("cross", &mut plan.cross)?;
-        state.copy_array("lipschitz", std::slice::from_mut(&mut self.lipschitz))?;
+        self.lipschitz = state.step_bound()?;
         self.plan = Some(plan);
         Ok(())
     }

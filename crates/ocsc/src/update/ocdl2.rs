@@ -21,6 +21,7 @@ use super::fista::{Quadratic, minimise};
 use super::{Update, Updated};
 use crate::checkpoint::State;
 use crate::config::UpdateConfig;
+use crate::statistics::plausible::norms;
 use crate::statistics::{Spectra, n_freqs};
 use crate::{Code, Dictionary, Error, Real, Result, Sample, Scratch, Shape};
 use num_complex::Complex;
@@ -101,6 +102,18 @@ impl<T: Real> History<T> {
         });
         Ok(())
     }
+}
+
+/// Refuses matrices (K, K), one per frequency, of inner products that no spectra have.
+fn check_hermitian<T: Real>(k: usize, values: &[Complex<T>]) -> Result<()> {
+    values.par_chunks_exact(k * k).try_for_each(|block| {
+        let energies: Vec<f64> = (0..k).map(|i| block[i * k + i].re.f64()).collect();
+        let norms = norms::<T>("history", &energies)?;
+        block
+            .iter()
+            .enumerate()
+            .try_for_each(|(i, v)| norms.check("history", [i / k, i % k], std::iter::once(v.norm_sqr().f64().sqrt())))
+    })
 }
 
 impl<T: Real> Quadratic<T> for History<T> {
@@ -186,7 +199,8 @@ impl<T: Real> Update<T> for Ocdl2<T> {
         let mut cross_f = history.maps.clone();
         state.copy_array("history", bytemuck::cast_slice_mut(&mut history.values))?;
         state.copy_array("cross", bytemuck::cast_slice_mut(&mut cross_f))?;
-        state.copy_array("lipschitz", std::slice::from_mut(&mut self.lipschitz))?;
+        self.lipschitz = state.step_bound()?;
+        check_hermitian(k, &history.values)?;
         self.plan = Some(Plan { history, cross_f });
         Ok(())
     }

@@ -97,6 +97,7 @@ impl<T: Real> Update<T> for Ocsc<T> {
         let [inverse_gram, cross] = plan.system.arrays_mut();
         state.copy_array("inverse_gram", inverse_gram)?;
         state.copy_array("cross", cross)?;
+        plan.system.check_possible()?;
         plan.restore(state)?;
         self.plan = Some(plan);
         Ok(())

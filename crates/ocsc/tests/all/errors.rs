@@ -81,6 +81,7 @@ fn settings_must_make_sense() {
         refuse(&|c| c.coder.rho = Some(bad), "the coder's rho");
         refuse(&|c| c.update.rho = Some(bad), "the update's rho");
         refuse(&|c| c.update.tol = bad, "the update's tol");
+        refuse(&|c| c.block_descent.tol = bad, "the sweeps' tol: expected a finite number above 0, found");
     }
     for bad in [2.0, 0.99, 2.5, f64::NAN, f64::INFINITY] {
         refuse(&|c| c.coder.relaxation = bad, "relaxation");

@@ -4,18 +4,24 @@ mod common;
 
 mod active_set;
 mod block_descent;
+mod bounded;
+mod certificate;
 mod checkpoint;
 mod coder;
 mod errors;
 mod fast;
 mod fourier;
+mod integrity;
 mod lags;
 mod mask;
 mod methods;
 mod metrics;
 mod preprocess;
+#[cfg(unix)]
+mod replace;
 mod reseed;
 mod statistics;
+mod stop;
 mod team;
 mod train;
 mod update;

@@ -2,7 +2,7 @@
 
 use crate::common::*;
 use ocsc::checkpoint::{load, save};
-use ocsc::config::{BatchConfig, BlockDescentConfig, Boundary};
+use ocsc::config::{ActiveSetConfig, BatchConfig, BlockDescentConfig, Boundary};
 use ocsc::learner::{Step, initial, learner};
 use ocsc::memory::{Survey, memory};
 use ocsc::observe::{Moment, Observer, Silent};
@@ -52,7 +52,7 @@ fn patches<T: Real>(samples: &[Sample<T>], filter: Shape) -> Vec<Sample<T>> {
 /// The objective of Algorithm 1: what it reports of patches that one filter fills, before it learns from them.
 fn lasso<T: Real>(config: &Config, d: &Dictionary<T>, patches: &[Sample<T>]) -> f64 {
     let visits: Vec<usize> = (0..patches.len()).collect();
-    learner(config.clone(), d.clone()).unwrap().learn(&visits, patches).unwrap().objective()
+    learner(config.clone(), d.clone()).unwrap().learn(&visits, patches, &Silent).unwrap().objective()
 }
 
 /// Well below the start: the objective that a method minimises, which for Algorithm 1 is that of the patches.
@@ -185,6 +185,42 @@ fn names_are_unique_and_parse() {
 }
 
 #[test]
+fn settings_that_a_method_would_not_heed_are_refused() {
+    let nonnegative = ActiveSetConfig { nonnegative: true, ..ActiveSetConfig::default() };
+    let weighted = ActiveSetConfig { weights: Some(vec![2.0; 5]), ..ActiveSetConfig::default() };
+    for method in Method::ALL {
+        for (active_set, what) in [(&nonnegative, "nonnegative codes"), (&weighted, "weights of the filters")] {
+            let plain = config(method, 0.1);
+            let config = Config { active_set: active_set.clone(), ..plain.clone() };
+            let dictionary = initial::<f64>(&plain, 1).unwrap();
+            let refusals = [config.validate().err(), learner(config, dictionary).err()];
+            if method == Method::Ocsc {
+                assert!(refusals.iter().all(Option::is_none), "{refusals:?}");
+                continue;
+            }
+            for refusal in refusals {
+                let refusal = refusal.unwrap_or_else(|| panic!("{method} takes {what}")).to_string();
+                let expected =
+                    format!("{what}: expected the method `ocsc`, the only one that learns with them, found `{method}`");
+                assert_eq!(refusal, expected);
+            }
+        }
+    }
+}
+
+#[test]
+fn model_files_with_settings_that_were_not_heeded_still_load() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("model.safetensors");
+    let plain = config(Method::Fcsc, 0.1);
+    let dictionary = initial::<f64>(&plain, 1).unwrap();
+    let active_set = ActiveSetConfig { nonnegative: true, ..ActiveSetConfig::default() };
+    ocsc::checkpoint::save_model(&path, &Config { active_set, ..plain }, &dictionary).unwrap();
+    let saved = load::<f64>(&path).unwrap();
+    assert!(saved.config.active_set.nonnegative && saved.config.method == Method::Fcsc);
+}
+
+#[test]
 fn what_a_method_cannot_take_is_refused() {
     let samples = samples::<f64>(1);
     let larger = noise::<f64>([1, 16, 14], 1);
@@ -201,8 +237,8 @@ fn what_a_method_cannot_take_is_refused() {
         }
         let both = |second: &Sample<f64>| -> Result<()> {
             let mut learner = start::<f64>(&config, 1);
-            learner.learn(&[0], &samples[..1])?;
-            learner.learn(&[1], std::slice::from_ref(second))?;
+            learner.learn(&[0], &samples[..1], &Silent)?;
+            learner.learn(&[1], std::slice::from_ref(second), &Silent)?;
             learner.end_of_pass().map(drop)
         };
         assert!(both(&samples[1]).is_ok(), "{method}");
@@ -315,7 +351,7 @@ fn osc_agrees_with_scikit_learn() {
     assert!(relative(lasso(&start), number("start")) < 1e-4);
 
     let mut once = learner(config.clone(), start.clone()).unwrap();
-    once.learn(&visits, &patches).unwrap();
+    once.learn(&visits, &patches, &Silent).unwrap();
     let expected: Vec<f64> = reference["one_step"].as_array().unwrap().iter().map(|v| v.as_f64().unwrap()).collect();
     assert!(distance(once.dictionary().data(), &expected) < 1e-3);
     assert!(relative(lasso(once.dictionary()), number("one_step_objective")) < 1e-3);
@@ -324,7 +360,7 @@ fn osc_agrees_with_scikit_learn() {
         let block_descent = BlockDescentConfig { forgetting, ..BlockDescentConfig::default() };
         let mut many = learner(Config { block_descent, ..config.clone() }, start.clone()).unwrap();
         for first in (0..1200).step_by(12).map(|i| i % 120) {
-            many.learn(&visits[first..first + 12], &patches[first..first + 12]).unwrap();
+            many.learn(&visits[first..first + 12], &patches[first..first + 12], &Silent).unwrap();
         }
         lasso(many.dictionary())
     };

@@ -84,7 +84,8 @@ fn a_run_resumed_around_a_reseeding_ends_at_the_same_bytes() {
         assert_eq!(watch.reseeded[9], 5);
         let (mut resumed, progress) = load::<f32>(&path).unwrap().resume().unwrap();
         let mut after = Watch::default();
-        train(resumed.as_mut(), &samples, None, &Schedule::default(), progress, &mut after).unwrap();
+        let outcome = train(resumed.as_mut(), &samples, None, &Schedule::default(), progress, &mut after).unwrap();
+        assert_eq!(outcome.progress.reseeded, watch.reseeded.iter().sum::<usize>(), "of the whole run");
         assert_eq!((resumed.dictionary(), &after.reseeded[..]), (&whole, &watch.reseeded[step..]));
     }
 }

@@ -1,10 +1,11 @@
 //! Teams, made of threads that exchange bytes through shared memory: the same answers as one process alone.
 
 use crate::common::*;
+use crate::stop::Enough;
 use ocsc::checkpoint::{from_bytes, to_bytes};
 use ocsc::config::Boundary;
 use ocsc::learner::{Step, Together, initial};
-use ocsc::observe::{Moment, Observer};
+use ocsc::observe::{Moment, Monitor, Observer, Silent};
 use ocsc::team::{Alone, Part, Team, broadcast, gather, gather_results};
 use ocsc::train::{Ended, Evaluation, Outcome, Progress, Schedule, evaluate, evaluate_by, refuse, train};
 use ocsc::{Config, Dictionary, Error, Learner, Online, Real, Result, Sample, Samples, Shape};
@@ -110,12 +111,13 @@ fn config(boundary: Boundary, batch_size: usize) -> Config {
 }
 
 /// What a run told: objectives, gaps and non-zeros of all steps, evaluations, samples passed over.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Default)]
 struct Diary {
     steps: Vec<(usize, usize, f64, f64, f64)>,
     tests: Vec<Evaluation>,
     skipped: Vec<String>,
     stop_at: Option<usize>,
+    monitor: Option<Arc<Enough>>,
 }
 
 impl<T: Real> Observer<T> for Diary {
@@ -128,6 +130,13 @@ impl<T: Real> Observer<T> for Diary {
     fn pass(&mut self, run: &Moment<'_, T>) -> Result<ControlFlow<()>> {
         self.tests.extend(run.test.map(|test| Evaluation { seconds: 0.0, ..test.clone() }));
         Ok(ControlFlow::Continue(()))
+    }
+
+    fn monitor(&self) -> Arc<dyn Monitor> {
+        match self.monitor.clone() {
+            Some(monitor) => monitor,
+            None => Arc::new(Silent),
+        }
     }
 
     fn skipped(&mut self, error: &Error) -> Result<()> {
@@ -306,6 +315,46 @@ fn a_team_stops_together() {
     }
 }
 
+/// One member is stopped, as by a signal, in the middle of a batch, while it reads, or in an evaluation: all stop at the same
+/// place, and any number of members goes on to the same bits.
+#[test]
+fn when_a_member_is_stopped_all_are() {
+    let (samples, config) = (mixed::<f32>(10, &[7]), config(Boundary::Free, 5));
+    let (_, dictionary, diary, _) = alone(&config, &samples, &Schedule::default());
+    // Rank 1 codes two or three samples of a batch, and its part of four test samples after each pass.
+    let mut furthest = (0, 0);
+    for after in [0, 1, 4, 6, 9] {
+        let stopped = together(3, |team| {
+            let dictionary = initial(&config, 1).unwrap();
+            let learner = Together::with_dictionary(config.clone(), dictionary, team.clone()).unwrap();
+            let monitor = (team.rank() == 1).then(|| Arc::new(Enough { after, ..Enough::default() }));
+            let diary = Diary { monitor, ..Diary::default() };
+            ran(&mut learner.reproducible(true), &samples, &Schedule::default(), Progress::default(), diary)
+        });
+        let place = |ran: &Ran<f32>| timeless(ran.0.as_ref().unwrap().progress);
+        assert!(stopped.iter().all(|ran| ran.0.as_ref().unwrap().ended == Ended::Stopped), "after {after}");
+        assert!(stopped.iter().all(|ran| place(ran) == place(&stopped[0])), "after {after}");
+        let here = (place(&stopped[0]).pass, place(&stopped[0]).visited);
+        assert!(here >= furthest, "after {after}: {here:?} {furthest:?}");
+        furthest = here;
+        // The one that was stopped had not begun the update, the others had.
+        for saved in stopped[..2].iter().map(|ran| &ran.3) {
+            let checkpoint = from_bytes::<f32>(saved, Path::new("checkpoint")).unwrap();
+            let finished = together(2, |team| {
+                let make = |config, d| -> Result<Box<dyn Learner<f32>>> {
+                    Ok(Box::new(Together::with_dictionary(config, d, team.clone())?.reproducible(true)))
+                };
+                let (mut learner, progress) = checkpoint.resume_with(make).unwrap();
+                ran(learner.as_mut(), &samples, &Schedule::default(), progress, Diary::default())
+            });
+            for ran in finished {
+                assert!(ran.1 == dictionary, "after {after}");
+                assert_eq!(ran.2.steps, diary.steps[place(&stopped[0]).step..], "after {after}");
+            }
+        }
+    }
+}
+
 /// Nobody waits for a member that cannot go on, and all say which one and why.
 #[test]
 fn when_a_member_fails_all_do() {
@@ -347,7 +396,7 @@ fn an_evaluation_does_not_depend_on_the_number_of_members() {
                 seen.push(i);
                 Ok(())
             };
-            let evaluation = evaluate_by(&*team, &config, &dictionary, &samples, 0.01, &mut each).unwrap();
+            let evaluation = evaluate_by(&*team, &config, &dictionary, &samples, 0.01, &Silent, &mut each).unwrap();
             assert_eq!(seen.len(), Part::<f32>::of(&*team, &samples).len());
             (evaluation, seen)
         });
@@ -358,7 +407,7 @@ fn an_evaluation_does_not_depend_on_the_number_of_members() {
             assert_eq!(Evaluation { seconds: one.seconds, ..evaluation }, one, "{size} members");
         }
     }
-    let refused = together(2, |team| evaluate_by(&*team, &config, &dictionary, &samples, 0.01, &mut refuse));
+    let refused = together(2, |team| evaluate_by(&*team, &config, &dictionary, &samples, 0.01, &Silent, &mut refuse));
     for error in refused {
         assert!(error.unwrap_err().to_string().contains("sample 3 is damaged"));
     }

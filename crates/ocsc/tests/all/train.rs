@@ -210,15 +210,15 @@ fn a_batch_is_absorbed_whole() {
     let mut learner = Online::<f64>::new(config.clone(), 1).unwrap();
     let mut by_hand = learner.dictionary().clone();
     let step = learner.partial_fit_batch(&samples[..2]).unwrap();
-    assert_eq!((step.step, step.coded.len()), (1, 2));
+    assert_eq!((step.step, step.own_codes.len()), (1, 2));
     let mut update = Ocsc::new(config.update);
-    for (x, coded) in samples.iter().zip(&step.coded) {
+    for (x, coded) in samples.iter().zip(&step.own_codes) {
         update.absorb(x, &coded.code, &by_hand).unwrap();
     }
     update.update(&mut by_hand);
     assert_eq!(learner.dictionary(), &by_hand);
     assert!(step.dictionary_change > 0.0);
-    assert!(relative(step.objective(), (step.coded[0].total() + step.coded[1].total()) / 2.0) < 1e-12);
+    assert!(relative(step.objective(), (step.own_codes[0].total() + step.own_codes[1].total()) / 2.0) < 1e-12);
 }
 
 #[test]
@@ -298,7 +298,7 @@ fn reading_and_evaluation_are_not_charged() {
     let mut learner = Online::<f32>::new(config, 1).unwrap();
     let outcome =
         train(&mut learner, &slow, Some(&slow), &Schedule::default(), Progress::default(), &mut Silent).unwrap();
-    // Six readings: two to learn, and twice two to evaluate.
+    // Four readings: two to learn, and two to evaluate.
     assert!(outcome.progress.seconds < 1.5, "{}", outcome.progress.seconds);
     assert!(outcome.test.unwrap().seconds < 1.5);
 }

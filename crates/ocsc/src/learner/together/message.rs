@@ -3,7 +3,7 @@
 use crate::coder::Coded;
 use crate::team::wire::{Reader, put, put_count};
 use crate::update::{Patch, Share};
-use crate::{Code, Real, Result, Shape};
+use crate::{Code, Real, Result, Sample, Shape};
 
 /// How phi and psi travel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +23,8 @@ pub(super) struct Told<T: Real> {
     pub(super) objective: f64,
     pub(super) gap: f64,
     pub(super) nonzeros: usize,
+    /// Observed values of the sample.
+    pub(super) values: usize,
     /// Its part of the statistics' constant.
     pub(super) constant: f64,
     pub(super) patches: Vec<Patch>,
@@ -42,17 +44,30 @@ pub(super) struct Message {
     pub(super) largest: [f64; 2],
 }
 
+/// Whether a sender can go on.
+pub(super) const FAILED: u64 = 0;
+pub(super) const WELL: u64 = 1;
+pub(super) const STOPPED: u64 = 2;
+
 /// What goes ahead of it: whether its sender can go on, the lengths of the pieces, the pairs, and the largest magnitudes.
 pub(super) type Header = ([u64; 5], [f64; 2]);
 
 impl Message {
-    pub(super) fn of<T: Real>(places: &[usize], coded: &[Coded<T>], shares: &[Share<'_, T>], filter: Shape) -> Self {
+    pub(super) fn of<T: Real>(
+        places: &[usize],
+        samples: &[Sample<T>],
+        coded: &[Coded<T>],
+        shares: &[Share<'_, T>],
+        filter: Shape,
+    ) -> Self {
         let mut message = Message::default();
         let near: usize = filter.spatial().iter().map(|m| 2 * m - 1).product();
         put_count(&mut message.facts, shares.len());
-        for ((place, coded), Share { addend, patches }) in places.iter().zip(coded).zip(shares) {
+        let each = places.iter().zip(samples).zip(coded).zip(shares);
+        for (((place, sample), coded), Share { addend, patches }) in each {
             let facts = &mut message.facts;
-            put(facts, &[*place as u64, coded.code.nonzeros() as u64, patches.len() as u64]);
+            let counts = [*place, coded.code.nonzeros(), sample.n_observed(), patches.len()];
+            put(facts, &counts.map(|n| n as u64));
             put(facts, &[coded.total(), coded.relative_gap(), addend.constant()]);
             patches.iter().for_each(|patch| patch.write(facts));
             coded.code.write(&mut message.codes);
@@ -81,10 +96,10 @@ impl Message {
         let mut from = Reader::new(bytes);
         let mut all = Vec::new();
         for _ in 0..from.count()? {
-            let [place, nonzeros, patches] = from.one::<[u64; 3]>()?.map(|n| n as usize);
+            let [place, nonzeros, values, patches] = from.one::<[u64; 4]>()?.map(|n| n as usize);
             let [objective, gap, constant] = from.one()?;
             let patches = (0..patches).map(|_| Patch::read(&mut from)).collect::<Result<_>>()?;
-            all.push(Told { place, objective, gap, nonzeros, constant, patches, code: None, psi: Vec::new() });
+            all.push(Told { place, objective, gap, nonzeros, values, constant, patches, code: None, psi: Vec::new() });
         }
         for told in all.iter_mut().filter(|_| way != Way::Sums) {
             told.code = Some(Code::read(&mut from)?);

@@ -1,6 +1,8 @@
 //! What several tests share.
 
+pub(crate) mod exact;
 pub(crate) mod lags;
+pub(crate) mod sealed;
 
 use std::path::{Path, PathBuf};
 
