@@ -2,8 +2,10 @@
 
 mod value;
 
+use crate::console::Console;
 use crate::data::raw::Pixels;
 use crate::data::{Axes, Channel, Resize, SourceOptions, Window};
+use crate::memory::Limit;
 use anyhow::Result;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
@@ -23,7 +25,7 @@ pub(crate) use value::{Every, memory as memory_size};
 #[command(
     name = "ocsc",
     version,
-    after_help = "Start here:\n  ocsc demo                                         learn from built-in images, write a report\n  ocsc learn photos/ --out model.safetensors        learn from your own\n  ocsc code model.safetensors new/ --out codes/     code new images\n\nEvery command has examples: ocsc help learn"
+    after_help = "Start here:\n  ocsc demo                                         learn from built-in images, write a report\n  ocsc learn photos/ --out model.safetensors        learn from your own\n  ocsc code model.safetensors new/ --out codes/     code new images\n\nEvery command has examples: ocsc help learn\n\nExit codes: 0 done, 1 failed, 2 bad usage, 3 done, but samples were passed over (0 with --skip-bad),\n130 interrupted"
 )]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -45,9 +47,8 @@ pub struct Common {
 
 impl Common {
     /// Makes the threads; to be called once, before anything is computed.
-    pub fn set_threads(&self) -> Result<()> {
-        let pool = self.threads.map(|threads| rayon::ThreadPoolBuilder::new().num_threads(threads).build_global());
-        Ok(pool.transpose().map(drop)?)
+    pub fn set_threads(&self, console: &Console) -> Result<()> {
+        crate::threads::start(self.threads, console)
     }
 }
 
@@ -63,12 +64,12 @@ pub(crate) enum Command {
     Learn(Box<Learn>),
     /// Code new data: one .npz per sample with its non-zeros
     #[command(
-        after_help = "Examples:\n  ocsc code model.safetensors photos/ --out codes/\n  ocsc code model.safetensors test.npy --tol 1e-4 --out codes/\n  ffmpeg -i film.mp4 -f rawvideo -pix_fmt gray - | ocsc code model.safetensors - --raw 480x640 --out codes/\n\nEach file holds `filter` (n), `position` (n x axes), `value` (n), `shape` (filters, axes...), and the scalars\n`objective`, `gap` (relative duality gap) and `beta`. In Python: numpy.load('codes/cat.npz')['value']"
+        after_help = "Examples:\n  ocsc code model.safetensors photos/ --out codes/\n  ocsc code model.safetensors test.npy --tol 1e-4 --out codes/\n  ffmpeg -i film.mp4 -f rawvideo -pix_fmt gray - | ocsc code model.safetensors - --raw 480x640 --out codes/\n\nEach file holds `filter` (n), `position` (n x axes), `value` (n), `shape` (filters, axes...), and the scalars\n`objective`, `gap` (relative duality gap) and `beta`; also what it was made of and with: `sample_shape`, `source`,\n`preprocess`, `masked`, `boundary` and `model` (the dictionary's checksum). In Python: numpy.load('codes/cat.npz')['value']"
     )]
     Code(Code),
     /// Turn codes back into images
     #[command(
-        after_help = "Examples:\n  ocsc reconstruct model.safetensors codes/ --out images/\n  ocsc reconstruct model.safetensors codes/ --out images/ --original photos/\n\nCodes describe samples after preprocessing. What it took out (mean, smooth part, contrast) is not in them, so it is\ntaken from the originals, which are found by the names of the codes: name the data as for `ocsc code`."
+        after_help = "Examples:\n  ocsc reconstruct model.safetensors codes/ --out images/\n  ocsc reconstruct model.safetensors codes/ --out images/ --original photos/\n\nCodes describe samples after preprocessing. What it took out (mean, smooth part, contrast) is not in them, so it is\ntaken from the originals, which are found by the paths that the codes recorded: name the data as for `ocsc code`."
     )]
     Reconstruct(Reconstruct),
     /// Objective, duality gap, PSNR and non-zeros on a set of samples
@@ -82,6 +83,11 @@ pub(crate) enum Command {
     /// Say what is in a model file
     #[command(after_help = "Examples:\n  ocsc info model.safetensors\n  ocsc info model.safetensors --json")]
     Info(Info),
+    /// Recompute what codes are worth, or check that a model file is whole
+    #[command(
+        after_help = "Examples:\n  ocsc verify model.safetensors photos/ codes/\n  ocsc verify model.safetensors test.npy codes/ --json\n  ocsc verify model.safetensors\n\nObjective and duality gap of every code are recomputed in f64 from their definitions, by code that shares nothing with the\ncoders, and compared with what its file says. Without data and codes: whether the model's checksum holds, its filters have\nnorms of at most 1, and the statistics of a checkpoint are possible. Exit code 1 if anything fails."
+    )]
+    Verify(Verify),
     /// Compare methods on your own data, and write a report
     #[command(
         after_help = "Examples:\n  ocsc compare photos/ --methods ocsc,ocsc-paper --test-fraction 0.2 --resize 128x128 --passes 3 --out compared/\n  ocsc compare train.npy --test test.npy --methods ocsc,ocsc-paper --seeds 5 --out compared/\n\nAll other options are those of `ocsc learn`, and go to every run. A run that is finished is kept: the same command goes on\nwhere an interrupted one ended."
@@ -143,6 +149,9 @@ pub(crate) struct DataArgs {
     /// Stop at a sample that cannot be read or does not fit, instead of reporting it and going on without it
     #[arg(long)]
     pub(crate) strict: bool,
+    /// End with exit code 0 although samples were passed over; without this option it is 3
+    #[arg(long, conflicts_with = "strict")]
+    pub(crate) skip_bad: bool,
     /// The size of raw frames from standard input: height x width, e.g. 480x640
     #[arg(long, value_name = "HxW")]
     pub(crate) raw: Option<FrameSize>,
@@ -158,7 +167,8 @@ pub(crate) struct Reading {
     #[arg(long)]
     pub(crate) recursive: bool,
     /// What the axes of arrays mean: N samples, C channels, D depth or time, H height, W width
-    /// [default: NHW, HW or W; HWN for .mat]. With a D, the pages of a TIFF file are one volume
+    /// [default: as the model was learned; else NHW, HW or W, HWN for .mat]. The pages of a TIFF file are its N, or with a D
+    /// the slices of one volume, or with a C and no N the channels of one image
     #[arg(long)]
     pub(crate) axes: Option<Axes>,
     /// Scale images: 256 (the shortest side, the aspect is kept) or 480x640 (height x width); in single precision
@@ -192,6 +202,7 @@ impl Reading {
     pub(crate) fn options(&self, seed: u64) -> SourceOptions {
         SourceOptions {
             axes: self.axes.clone(),
+            axes_are_recorded: false,
             recursive: self.recursive,
             resize: self.resize,
             crop: self.crop.as_ref().map(|size| size.lengths().to_vec()),
@@ -202,6 +213,7 @@ impl Reading {
             mask: self.mask.clone(),
             nan_is_missing: self.nan_is_missing,
             is_mask: false,
+            limit: Limit::default(),
         }
     }
 }
@@ -214,16 +226,26 @@ pub struct Learn {
     /// The model file to write (with --resume: the checkpoint, unless given)
     #[arg(long, required_unless_present = "resume", value_name = "MODEL")]
     pub(crate) out: Option<PathBuf>,
+    /// Replace the model file also if it is the checkpoint of an unfinished run
+    #[arg(long)]
+    pub(crate) force: bool,
     /// Go on from a checkpoint, with its settings; --passes may raise the number of passes. Name the same data with the same
     /// options again
     #[arg(long, value_name = "MODEL", conflicts_with_all = ["method", "filters", "size", "beta", "beta_ratio", "batch", "tol", "boundary", "init", "seed", "dtype", "preprocess", "nonnegative", "forgetting", "sweeps", "sweep_tol", "no_reseed", "Tuning"])]
     pub(crate) resume: Option<PathBuf>,
+    /// With --resume: go on although names, sizes, order or reading options of the data are not those that the checkpoint
+    /// recorded; a pass that other samples interrupt is begun anew
+    #[arg(long, requires = "resume")]
+    pub(crate) other_data: bool,
     /// Passes over the data [default: 1]; 0 writes a model of the initial dictionary
     #[arg(long, value_name = "N")]
     pub(crate) passes: Option<usize>,
     #[command(flatten)]
     pub(crate) test: TestArgs,
-    /// Evaluate on the test data every N samples
+    /// The seed of --test-fraction, so that runs with other seeds test on the same samples [default: --seed]
+    #[arg(long, requires = "test_fraction", value_name = "SEED")]
+    pub(crate) split_seed: Option<u64>,
+    /// Evaluate on the test data every N samples, and at the end
     #[arg(long, requires = "tests", value_parser = at_least_one, value_name = "N")]
     pub(crate) test_every: Option<usize>,
     /// Write a checkpoint to the model file every N samples or so many minutes (30min), and at the end; without this
@@ -378,6 +400,7 @@ impl ModelArgs {
                 DtypeArg::F64 => Dtype::F64,
             },
             preprocess,
+            axes: None,
             coder: CoderConfig {
                 rho: tuning.rho,
                 adaptive_rho: !tuning.fixed_rho,
@@ -419,6 +442,10 @@ pub struct Code {
     /// Folder for the codes; made if absent
     #[arg(long, value_name = "DIR")]
     pub(crate) out: PathBuf,
+    /// Leave out the samples whose codes are in the folder already, as an interrupted call left them; the model and the options
+    /// must be the same
+    #[arg(long)]
+    pub(crate) skip_existing: bool,
     #[command(flatten)]
     pub(crate) coding: Coding,
 }
@@ -459,6 +486,9 @@ pub(crate) struct Reconstruct {
     /// Folder for the images; made if absent
     #[arg(long, value_name = "DIR")]
     pub(crate) out: PathBuf,
+    /// Leave out the codes whose images are in the folder already, as an interrupted call left them
+    #[arg(long)]
+    pub(crate) skip_existing: bool,
     /// What to write: exact arrays, pictures stretched to their range (with --original, to that of the original), or both
     #[arg(long, value_enum, default_value = "both")]
     pub(crate) format: Format,
@@ -468,9 +498,30 @@ pub(crate) struct Reconstruct {
     /// How they were read, as for `ocsc code`
     #[command(flatten)]
     pub(crate) reading: Reading,
-    /// The preprocessing that was given to `ocsc code` [default: the model's]
+    /// The preprocessing that was given to `ocsc code` [default: what the codes recorded, or the model's]
     #[arg(long, requires = "original")]
     pub(crate) preprocess: Option<Preprocess>,
+    /// Go on with codes that were made with another dictionary of the same shape, which are refused otherwise
+    #[arg(long)]
+    pub(crate) any_model: bool,
+}
+
+/// The options of `verify`.
+#[derive(ClapArgs)]
+pub(crate) struct Verify {
+    /// The model file
+    pub(crate) model: PathBuf,
+    /// The data that were coded, named as for `ocsc code`, and last the folder of codes
+    #[arg(value_name = "DATA... CODES")]
+    pub(crate) paths: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) reading: Reading,
+    /// The preprocessing that was given to `ocsc code` [default: what the codes recorded, or the model's]
+    #[arg(long)]
+    pub(crate) preprocess: Option<Preprocess>,
+    /// Print the result as one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// The options of `evaluate`.
@@ -489,10 +540,13 @@ pub struct Evaluate {
 #[command(
     mut_arg("out", |arg| arg.help("Folder for report.html, its figures, and the runs").value_name("DIR")),
     mut_arg("seed", |arg| arg.help("The first seed; each decides the initial dictionary, the visiting order, --crop and --subset")),
+    mut_arg("split_seed", |arg| arg.help("The seed of --test-fraction, one for all runs [default: --seed]")),
     mut_arg("method", |arg| arg.hide(true).conflicts_with("methods")),
     mut_arg("resume", |arg| arg.hide(true).conflicts_with("methods")),
+    mut_arg("other_data", |arg| arg.hide(true).conflicts_with("methods")),
     mut_arg("log", |arg| arg.hide(true).conflicts_with("methods")),
     mut_arg("json", |arg| arg.hide(true).conflicts_with("methods")),
+    mut_arg("force", |arg| arg.hide(true).conflicts_with("methods")),
     mut_arg("checkpoint_every", |arg| arg.hide(true).conflicts_with("methods")),
     mut_group("tests", |group| group.required(true))
 )]

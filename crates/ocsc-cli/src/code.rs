@@ -1,21 +1,27 @@
 //! `ocsc code` and `ocsc reconstruct`: samples to sparse codes and back.
 
 use crate::args::{Code, Format, Reconstruct};
-use crate::console::{self, Console};
-use crate::crew::Crew;
-use crate::data::{Source, codes, write};
-use crate::model::{Prepared, check_masked, coding_config};
+use crate::belonging::Belonging;
+use crate::console::{self, Console, Interrupted, counted};
+use crate::crew::{Crew, Sizes};
+use crate::data::{Facts, Source, channels_before, codes, write};
+use crate::exit::check_passed_over;
+use crate::model::{self, Prepared, check_masked, coding_config, precision_advice};
 use crate::open;
 use crate::original::Originals;
+use crate::outputs::Outputs;
 use crate::stream;
 use anyhow::{Context, Result, bail, ensure};
+use ocsc::checkpoint::Saved;
 use ocsc::coder::{Coded, Status};
-use ocsc::config::Dtype;
+use ocsc::config::{Boundary, Dtype};
 use ocsc::learner::coder;
-use ocsc::team::{Part, Team, gather};
+use ocsc::observe::Monitor;
+use ocsc::team::{Part, Team, broadcast, gather};
 use ocsc::train::code_each;
-use ocsc::{Config, Real, Sample, Samples, checkpoint};
-use std::path::PathBuf;
+use ocsc::{Config, Dictionary, Real, Sample, Samples, replace};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Codes are this close to optimal unless the call says otherwise.
 const DEFAULT_TOL: f64 = 0.01;
@@ -23,6 +29,7 @@ const DEFAULT_TOL: f64 = 0.01;
 /// `ocsc code`.
 pub fn run(args: &Code, crew: &Crew, console: &Console) -> Result<()> {
     let saved = crew.load::<f32>(&args.model)?;
+    model::say_unsealed(&saved, &args.model, console);
     match coding_config(&saved.config, &args.coding, DEFAULT_TOL).dtype {
         Dtype::F32 => code::<f32>(args, crew, console),
         Dtype::F64 => code::<f64>(args, crew, console),
@@ -35,27 +42,93 @@ fn code<T: Real>(args: &Code, crew: &Crew, console: &Console) -> Result<()> {
     let mut coder = coder(&config, &saved.dictionary, config.tol)?;
     if stream::is_wanted(&args.data)? {
         ensure!(!crew.is_many(), "-: expected data that all ranks can read, found standard input");
-        return stream::code(args, &config, &saved.dictionary, coder.as_mut(), console);
+        return stream::code(args, &config, &saved, coder.as_mut(), console);
     }
-    let (source, sizes) = open::for_coding(&args.data, saved.dictionary.shape(), crew, console)?;
+    let (source, sizes) = open::for_coding(&args.data, &config, saved.dictionary.shape(), crew, console)?;
     check_masked(&config.preprocess, source.is_masked())?;
+    let all = source.len();
+    let (source, sizes) = uncoded(args, crew, source, sizes, console)?;
+    if source.len() == 0 {
+        return console.result(format!("all {all} codes are in {} already", args.out.display()));
+    }
     let samples = Prepared::new(&source, &config.preprocess).sized(&sizes);
     let part = Part::<T>::of(crew.team(), &samples);
     make_folder(&args.out)?;
-    let mut tally = Tally::new(args, &config, saved.dictionary.rank(), console.progress("coding", part.len(), 0));
-    console::catch_interrupts()?;
-    code_each(coder.as_mut(), &saved.dictionary, &part, |i, item| -> Result<()> {
+    let facts = facts(&saved, &config, source.is_masked());
+    let bar = console.progress("coding", part.len(), 0);
+    let mut tally = Tally::new(args, &config, saved.dictionary.rank(), facts, bar);
+    console::catch_interrupts();
+    let monitor = tally.monitor();
+    let coded = code_each(coder.as_mut(), &saved.dictionary, &part, &*monitor, |i, item| -> Result<()> {
         match item {
-            Ok(item) => tally.add(&source.file_stem(part.number(i)), item.coded)?,
+            Ok(item) => {
+                let number = part.number(i);
+                tally.add(&source.file_stem(number), source.name(number), item.sample, item.coded)
+            }
             Err(error) if args.data.strict => bail!(error),
-            Err(error) => tally.skip(error.to_string()),
+            Err(error) => {
+                tally.skip(error.to_string());
+                Ok(())
+            }
         }
-        let done = i + 1;
-        ensure!(!console::interrupted(), "interrupted after {done} of {} samples; their codes are kept", part.len());
-        Ok(())
-    })?;
+    });
+    match coded {
+        // Told to the others with the rest.
+        Err(error) if matches!(error.downcast_ref(), Some(ocsc::Error::Stopped)) => tally.interrupted = 1,
+        coded => coded?,
+    }
     tally.gather(crew.team())?;
-    tally.report(console)
+    tally.report(Some(source.len()), console)
+}
+
+/// Checks that no code would be written over what the call reads, and returns the samples that are to be coded.
+fn uncoded(args: &Code, crew: &Crew, source: Source, sizes: Sizes, console: &Console) -> Result<(Source, Sizes)> {
+    // One process looks, before any writes: others would see what it has written meanwhile.
+    let look = || -> Result<Vec<u8>> {
+        let mut files = Outputs::default();
+        files.read("the model", [&args.model]);
+        files.read("one of the data", source.files());
+        let path = |i| args.out.join(format!("{}.npz", source.file_stem(i)));
+        (0..source.len()).map(|i| files.write("--out", &path(i)).map(u8::from)).collect()
+    };
+    let looked = if crew.is_first() { look() } else { Ok(Vec::new()) };
+    let is_there = broadcast(crew.team(), looked.map_err(|e| ocsc::Error::Source(format!("{e:#}"))))?;
+    replace::remove_leftovers_in(&args.out);
+    let n_there = is_there.iter().filter(|is_there| **is_there == 1).count();
+    say_existing("codes", n_there, source.len(), &args.out, args.skip_existing, console);
+    if n_there == 0 || !args.skip_existing {
+        return Ok((source, sizes));
+    }
+    let missing: Vec<usize> = (0..source.len()).filter(|i| is_there[*i] == 0).collect();
+    Ok((source.only(&missing), missing.iter().map(|i| sizes[*i]).collect()))
+}
+
+/// Says what happens to results that are in a folder already.
+fn say_existing(what: &str, n: usize, all: usize, out: &Path, skip: bool, console: &Console) {
+    let out = out.display();
+    match (n, skip) {
+        (0, _) => {}
+        (_, true) => console.say(format!("{n} of {all} {what} are in {out} already and stay as they are")),
+        (_, false) => console
+            .say(format!("{n} of {all} {what} are in {out} already and are replaced (--skip-existing keeps them)")),
+    }
+}
+
+/// What all codes of a call are made with.
+pub(crate) fn facts<T: Real>(saved: &Saved<T>, config: &Config, masked: bool) -> Facts {
+    Facts {
+        beta: Some(config.beta),
+        model: Some(saved.dictionary_checksum.clone()),
+        preprocess: Some(config.preprocess.to_string()),
+        boundary: Some(boundary_name(config.boundary)),
+        masked: Some(masked),
+        ..Facts::default()
+    }
+}
+
+/// A boundary as options and files name it.
+pub(crate) fn boundary_name(boundary: Boundary) -> String {
+    format!("{boundary:?}").to_lowercase()
 }
 
 /// Writes codes, and sums up what is reported of them.
@@ -63,32 +136,60 @@ pub(crate) struct Tally<'a> {
     args: &'a Code,
     config: &'a Config,
     rank: usize,
+    facts: Facts,
     bar: console::Progress,
     samples: usize,
     objective: f64,
     gap: f64,
     nonzeros: usize,
     unconverged: usize,
+    /// How many processes were interrupted.
+    interrupted: usize,
     /// Why samples were left out.
     skipped: Vec<String>,
 }
 
 impl<'a> Tally<'a> {
-    pub(crate) fn new(args: &'a Code, config: &'a Config, rank: usize, bar: console::Progress) -> Self {
-        let (skipped, gap) = (Vec::new(), 0.0);
-        Tally { args, config, rank, bar, samples: 0, objective: 0.0, gap, nonzeros: 0, unconverged: 0, skipped }
+    pub(crate) fn new(args: &'a Code, config: &'a Config, rank: usize, facts: Facts, bar: console::Progress) -> Self {
+        let (samples, objective, gap, nonzeros) = (0, 0.0, 0.0, 0);
+        let (unconverged, interrupted, skipped) = (0, 0, Vec::new());
+        Tally { args, config, rank, facts, bar, samples, objective, gap, nonzeros, unconverged, interrupted, skipped }
     }
 
-    pub(crate) fn add<T: Real>(&mut self, stem: &str, coded: &Coded<T>) -> Result<()> {
-        let extra = [("objective", coded.total()), ("gap", coded.relative_gap()), ("beta", self.config.beta)];
-        codes::write_code(&self.args.out.join(format!("{stem}.npz")), &coded.code, self.rank, &extra)?;
+    /// Writes the code of the sample called `source`, under the name `stem`.
+    pub(crate) fn add<T: Real>(
+        &mut self,
+        stem: &str,
+        source: String,
+        sample: &Sample<T>,
+        coded: &Coded<T>,
+    ) -> Result<()> {
+        let shape = sample.shape();
+        let facts = Facts {
+            objective: Some(coded.total()),
+            gap: Some(coded.relative_gap()),
+            sample_shape: Some([vec![shape.channels], shape.axes(self.rank)].concat()),
+            source: Some(source),
+            ..self.facts.clone()
+        };
+        codes::write_code(&self.args.out.join(format!("{stem}.npz")), &coded.code, self.rank, &facts)?;
         self.samples += 1;
         self.objective += coded.total();
         self.gap = self.gap.max(coded.relative_gap());
         self.nonzeros += coded.code.nonzeros();
         self.unconverged += usize::from(coded.status != Status::Converged);
-        self.bar.advance(1, &format!("objective {:.1}  gap {:.2} %", coded.total(), 100.0 * coded.relative_gap()));
+        self.bar.advance(1, &how_it_goes(sample, coded));
         Ok(())
+    }
+
+    /// Returns how many codes were written.
+    pub(crate) fn samples(&self) -> usize {
+        self.samples
+    }
+
+    /// Looks into the coding.
+    pub(crate) fn monitor(&self) -> Arc<dyn Monitor> {
+        self.bar.monitor()
     }
 
     /// A sample cannot be coded.
@@ -100,100 +201,132 @@ impl<'a> Tally<'a> {
 
     /// Adds what the others did.
     fn gather(&mut self, team: &dyn Team) -> Result<()> {
-        let numbers = [self.samples as f64, self.objective, self.gap, self.nonzeros as f64, self.unconverged as f64];
-        let numbers = numbers.map(f64::to_le_bytes).concat();
+        let counts = [self.samples, self.nonzeros, self.unconverged, self.interrupted].map(|n| n as f64);
+        let numbers = [&counts[..], &[self.objective, self.gap]].concat();
+        let numbers: Vec<u8> = numbers.into_iter().flat_map(f64::to_le_bytes).collect();
         let all = gather(team, &[numbers, serde_json::to_vec(&self.skipped)?].concat());
-        (self.samples, self.objective, self.gap, self.nonzeros, self.unconverged) = (0, 0.0, 0.0, 0, 0);
+        (self.samples, self.nonzeros, self.unconverged, self.interrupted) = (0, 0, 0, 0);
+        (self.objective, self.gap) = (0.0, 0.0);
         self.skipped.clear();
         for bytes in all {
-            let (numbers, skipped) = bytes.split_first_chunk::<40>().context("a message of another rank was cut")?;
+            let (numbers, skipped) = bytes.split_first_chunk::<48>().context("a message of another rank was cut")?;
             let mut numbers = numbers.as_chunks().0.iter().map(|n| f64::from_le_bytes(*n));
             let mut next = || numbers.next().unwrap_or_default();
             self.samples += next() as usize;
-            self.objective += next();
-            self.gap = self.gap.max(next());
             self.nonzeros += next() as usize;
             self.unconverged += next() as usize;
+            self.interrupted += next() as usize;
+            self.objective += next();
+            self.gap = self.gap.max(next());
             self.skipped.extend(serde_json::from_slice::<Vec<String>>(skipped)?);
         }
         Ok(())
     }
 
-    pub(crate) fn report(self, console: &Console) -> Result<()> {
+    /// Says what was done, of `total` samples if that is known.
+    pub(crate) fn report(self, total: Option<usize>, console: &Console) -> Result<()> {
         let Tally { args, config, bar, samples, gap, unconverged, skipped, .. } = self;
         drop(bar);
+        if self.interrupted > 0 {
+            let (done, of) = (counted(samples, "sample"), total.map_or(String::new(), |n| format!(" of {n}")));
+            return Err(Interrupted(format!("interrupted after {done}{of}; their codes are kept")).into());
+        }
         if let (0, Some(first)) = (samples, skipped.first()) {
-            bail!("none of {} samples could be coded; the first: {first}", skipped.len());
+            bail!("none of {} could be coded; the first: {first}", counted(skipped.len(), "sample"));
         }
         if unconverged > 0 {
-            console.say(format!("{unconverged} of {samples} codes did not reach the tolerance {}; their files hold the gap they reached. Raise --max-iters or --time-limit, or use --dtype f64", config.tol));
+            let advice = precision_advice(config.dtype, "Raise --max-iters or --time-limit");
+            console.say(format!(
+                "{unconverged} of {samples} codes did not reach the tolerance {}; their files hold the gap they reached. {advice}",
+                config.tol
+            ));
         }
         let (objective, nonzeros) = (self.objective / samples as f64, self.nonzeros as f64 / samples as f64);
         if args.coding.json {
             let result = serde_json::json!({
                 "samples": samples, "objective": objective, "gap": gap, "nonzeros": nonzeros, "skipped": skipped.len(),
             });
-            return console.result(result.to_string());
+            console.result(result.to_string())?;
+            return check_passed_over(skipped.len(), "sample", &args.data);
         }
-        let skips = if skipped.is_empty() { String::new() } else { format!(", {} samples skipped", skipped.len()) };
+        let skips =
+            if skipped.is_empty() { String::new() } else { format!(", {} skipped", counted(skipped.len(), "sample")) };
         console.table(&[
             ("codes".to_owned(), format!("{samples} in {}{skips}", args.out.display())),
             ("objective".to_owned(), format!("{objective:.3}")),
             ("worst gap".to_owned(), format!("{:.3} %", 100.0 * gap)),
             ("non-zeros".to_owned(), format!("{nonzeros:.1} per sample")),
-        ])
+        ])?;
+        check_passed_over(skipped.len(), "sample", &args.data)
     }
 }
 
+/// The objective of a code per value, as that of a sample depends on its size, and its gap.
+pub(crate) fn how_it_goes<T: Real>(sample: &Sample<T>, coded: &Coded<T>) -> String {
+    let per_value = coded.total() / sample.n_observed().max(1) as f64;
+    format!("objective {per_value:.4} per value  gap {:.2} %", 100.0 * coded.relative_gap())
+}
+
+/// `ocsc reconstruct`.
 pub(crate) fn reconstruct(args: &Reconstruct, console: &Console) -> Result<()> {
     // In f64, whatever the codes were computed in: this is the way out.
-    let saved = checkpoint::load::<f64>(&args.model)?;
-    let (dictionary, boundary) = (saved.dictionary, saved.config.boundary);
-    let preprocess = args.preprocess.as_ref().unwrap_or(&saved.config.preprocess);
+    let saved = model::load::<f64>(&args.model, console)?;
     let source = match &args.original[..] {
         [] => None,
-        data => Some(Source::open(data, &args.reading.options(0)).context("--original")?),
-    };
-    let originals = source.as_ref().map(|source| Originals::new(Prepared::new(source, preprocess)));
-    let entries = std::fs::read_dir(&args.codes)
-        .with_context(|| format!("{}: expected a folder of codes", args.codes.display()))?;
-    let mut paths = Vec::new();
-    for entry in entries {
-        let path: PathBuf = entry?.path();
-        if path.extension().is_some_and(|e| e == "npz") {
-            paths.push(path);
+        data => {
+            let options = args.reading.options(0).with_recorded_axes(&saved.config);
+            Some(Source::open(data, &options).context("--original")?)
         }
-    }
-    paths.sort();
-    ensure!(!paths.is_empty(), "{}: expected codes ending in .npz, found none", args.codes.display());
+    };
+    let paths = code_files(&args.codes)?;
+    spare_inputs(args, source.as_ref(), &paths, &saved.dictionary, console)?;
+    // All of it before anything is written.
+    let belonging = Belonging { saved: &saved, args, source: source.as_ref() };
+    let (facts, preprocess) = belonging.check(&paths, console)?;
+    let preprocess = &preprocess;
+    let channels = channels_before(preprocess, saved.dictionary.shape().channels);
+    let source = source.map(|source| source.of_channels(channels));
+    let originals = match &source {
+        Some(source) => Some(Originals::new(Prepared::new(source, preprocess), &paths, &facts)?),
+        None => None,
+    };
+    let (dictionary, boundary) = (saved.dictionary, saved.config.boundary);
     make_folder(&args.out)?;
+    replace::remove_leftovers_in(&args.out);
+    console::catch_interrupts();
     let mut bar = console.progress("reconstructing", paths.len(), 0);
     let mut no_pictures = 0;
-    for path in &paths {
+    for (done, path) in paths.iter().enumerate() {
+        if console::interrupted() {
+            let why = format!("interrupted after {done} of {} codes; --skip-existing goes on from here", paths.len());
+            return Err(Interrupted(why).into());
+        }
         let (code, rank) = codes::read_code::<f64>(path)?;
+        let results = Results::of(args, path, rank, &dictionary);
+        no_pictures += usize::from(args.format == Format::Both && results.png.is_none());
+        if args.skip_existing && results.are_there()? {
+            bar.advance(1, "");
+            continue;
+        }
         let here = || path.display().to_string();
         let sample = code.reconstruct(&dictionary, boundary).with_context(here)?;
-        let stem = path.file_stem().unwrap_or_default();
         let (sample, range) = match &originals {
-            Some(originals) => originals.bring_back(&stem.to_string_lossy(), sample).with_context(here)?,
+            Some(originals) => originals.bring_back(path, sample).with_context(here)?,
             None => {
                 let range = extremes(&sample);
                 (sample, range)
             }
         };
-        if args.format != Format::Png {
-            write::write_npy(&args.out.join(stem).with_added_extension("npy"), &sample, rank)?;
+        if let Some(npy) = &results.npy {
+            write::write_npy(npy, &sample, rank)?;
         }
-        // Unless pictures alone were asked for, what is none is left to its array.
-        let is_picture = rank == 2 && matches!(sample.shape().channels, 1 | 3);
-        no_pictures += usize::from(args.format == Format::Both && !is_picture);
-        if args.format == Format::Png || (args.format == Format::Both && is_picture) {
+        if let Some(png) = &results.png {
             // A constant, as an empty code gives, is drawn in the middle of the gray values.
             let (low, high) = match range {
                 (low, high) if low < high => (low, high),
                 (value, _) => (value - 1.0, value + 1.0),
             };
-            write::write_png(&args.out.join(stem).with_added_extension("png"), &sample, low, high)?;
+            write::write_png(png, &sample, low, high)?;
         }
         bar.advance(1, "");
     }
@@ -205,6 +338,74 @@ pub(crate) fn reconstruct(args: &Reconstruct, console: &Console) -> Result<()> {
         console.say("an edge taper cannot be undone: the border of the reconstructions stays blended");
     }
     console.result(format!("{} reconstructions in {}", paths.len(), args.out.display()))
+}
+
+/// The codes in a folder, in the order of their names; at least one.
+pub(crate) fn code_files(folder: &Path) -> Result<Vec<PathBuf>> {
+    let entries =
+        std::fs::read_dir(folder).with_context(|| format!("{}: expected a folder of codes", folder.display()))?;
+    let mut paths = Vec::new();
+    for entry in entries {
+        let path = entry?.path();
+        if path.extension().is_some_and(|e| e == "npz") {
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    ensure!(!paths.is_empty(), "{}: expected codes ending in .npz, found none", folder.display());
+    Ok(paths)
+}
+
+/// Checks that no reconstruction would be written over what the call reads.
+fn spare_inputs(
+    args: &Reconstruct,
+    originals: Option<&Source>,
+    codes: &[PathBuf],
+    dictionary: &Dictionary<f64>,
+    console: &Console,
+) -> Result<()> {
+    let mut files = Outputs::default();
+    files.read("the model", [&args.model]);
+    files.read("one of the originals", originals.into_iter().flat_map(Source::files));
+    files.read("one of the codes", codes);
+    let mut n_there = 0;
+    for code in codes {
+        // Whether there will be a picture is not known before the code is read.
+        let results = Results::of(args, code, 2, dictionary);
+        let mut any = false;
+        for path in [results.npy, results.png].iter().flatten() {
+            any |= files.write("--out", path)?;
+        }
+        n_there += usize::from(any);
+    }
+    say_existing("reconstructions", n_there, codes.len(), &args.out, args.skip_existing, console);
+    Ok(())
+}
+
+/// The files of one reconstruction.
+struct Results {
+    npy: Option<PathBuf>,
+    /// Unless pictures alone were asked for, what is none is left to its array.
+    png: Option<PathBuf>,
+}
+
+impl Results {
+    /// Of the code in a file, whose samples have `rank` spatial axes.
+    fn of(args: &Reconstruct, code: &Path, rank: usize, dictionary: &Dictionary<f64>) -> Self {
+        let path = |ending: &str| args.out.join(code.file_stem().unwrap_or_default()).with_added_extension(ending);
+        let is_picture = rank == 2 && matches!(dictionary.shape().channels, 1 | 3);
+        let png = args.format == Format::Png || (args.format == Format::Both && is_picture);
+        Results { npy: (args.format != Format::Png).then(|| path("npy")), png: png.then(|| path("png")) }
+    }
+
+    fn are_there(&self) -> Result<bool> {
+        for path in [&self.npy, &self.png].into_iter().flatten() {
+            if !path.try_exists().with_context(|| path.display().to_string())? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
 }
 
 /// The smallest and the largest value.

@@ -7,6 +7,8 @@ use crate::experiment::check_methods;
 use crate::experiment::run::{Place, run as run_experiment};
 use crate::experiment::runs::Runs;
 use crate::experiment::settings::{Data, Kind, Settings};
+use crate::open;
+use crate::outputs::Outputs;
 use crate::summary;
 use anyhow::{Context, Result};
 use clap::parser::ValueSource;
@@ -20,6 +22,11 @@ pub(crate) fn run(args: &Compare, threads: Option<usize>, console: &Console) -> 
     check_methods(Kind::Curves, &args.methods)?;
     let out = args.learn.out.as_deref().context("--out: expected a folder")?;
     let folder = out.join("runs").join("compare");
+    let mut files = Outputs::default();
+    // What cannot be opened, the runs will tell.
+    if let Ok((source, test)) = open::for_learning(&args.learn, None, &Console::new(true)) {
+        [Some(source), test].iter().flatten().for_each(|source| files.read("one of the data", source.files()));
+    }
     make_folder(&folder)?;
     let settings = Settings {
         title: format!("{} compared", args.methods.join(", ")),
@@ -30,7 +37,7 @@ pub(crate) fn run(args: &Compare, threads: Option<usize>, console: &Console) -> 
         data: vec![data(&given()?)],
         ..Settings::default()
     };
-    console::catch_interrupts()?;
+    console::catch_interrupts();
     // Paths are the caller's own.
     let place = Place { folder: folder.clone(), data: Path::new(""), threads, console };
     let ran = run_experiment(&settings, &place);
@@ -42,6 +49,7 @@ pub(crate) fn run(args: &Compare, threads: Option<usize>, console: &Console) -> 
         &out.join("report.html"),
         &[Runs::of_folder(&folder)?],
         &format!("ocsc {}", words.join(" ")),
+        &mut files,
         console,
     )?;
     ran

@@ -1,21 +1,15 @@
-//! The person in front of the program: progress bars on a terminal, plain lines elsewhere, errors, and Ctrl-C.
+//! The person in front of the program: messages, results, errors, progress.
 
+mod progress;
+
+pub(crate) use crate::interrupt::{Interrupted, catch_interrupts, interrupted};
 pub(crate) use ocsc::memory::size as bytes;
+pub(crate) use ocsc::text::counted;
+pub(crate) use progress::Progress;
 
 use anyhow::{Context, Result};
-use indicatif::{ProgressBar, ProgressStyle};
-use std::cmp::Ordering;
+use progress::Place;
 use std::io::{IsTerminal, Write};
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::time::{Duration, Instant};
-
-/// Without a terminal, progress is printed at most this often.
-const LINE_EVERY: Duration = Duration::from_secs(5);
-
-/// So many messages are shown beside a progress display.
-const MOST_NOTES: usize = 20;
-
-static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
 /// Where messages go: stderr, or nowhere.
 pub struct Console {
@@ -46,7 +40,7 @@ impl Console {
 
     /// Why the program failed; printed even when quiet.
     pub fn error(&self, error: &anyhow::Error) {
-        let _ = writeln!(std::io::stderr(), "error: {error:#}");
+        let _ = writeln!(std::io::stderr(), "error: {}", told(error));
     }
 
     /// A result, on stdout.
@@ -71,113 +65,38 @@ impl Console {
 
     /// Progress of `total` samples, or of as many as come.
     pub(crate) fn progress(&self, what: &'static str, total: impl Into<Option<usize>>, done: usize) -> Progress {
-        let total = total.into();
-        let bar = (self.terminal && !self.quiet && self.rank.is_none()).then(|| {
-            let (bar, style) = match total {
-                Some(total) => {
-                    let style = "{prefix} {wide_bar:.cyan/dim} {pos}/{len}  {elapsed} left {eta}  {msg}";
-                    (ProgressBar::new(total as u64).with_position(done as u64), style)
-                }
-                None => {
-                    (ProgressBar::no_length().with_position(done as u64), "{prefix} {spinner} {pos}  {elapsed}  {msg}")
-                }
-            };
-            bar.set_style(ProgressStyle::with_template(style).unwrap_or_else(|_| ProgressStyle::default_bar()));
-            bar.set_prefix(what);
-            bar.enable_steady_tick(Duration::from_millis(200));
-            bar
-        });
-        let plain = !self.terminal && !self.quiet;
-        Progress { bar, plain, rank: self.rank, what, total, done, last: None, notes: 0 }
+        let terminal = self.terminal && !self.quiet && self.rank.is_none();
+        let place = Place { terminal, plain: !self.terminal && !self.quiet, rank: self.rank };
+        Progress::new(&place, what, total.into(), done)
     }
 }
 
-/// One progress display.
-pub(crate) struct Progress {
-    bar: Option<ProgressBar>,
-    plain: bool,
-    rank: Option<usize>,
-    what: &'static str,
-    total: Option<usize>,
-    done: usize,
-    last: Option<Instant>,
-    notes: usize,
-}
-
-impl Progress {
-    /// A message beside the progress. Of a long series only the first are shown: a folder may hold thousands of files that
-    /// cannot be read.
-    pub(crate) fn note(&mut self, message: &str) {
-        self.notes += 1;
-        let message = match self.notes.cmp(&(MOST_NOTES + 1)) {
-            Ordering::Less => message,
-            Ordering::Equal => "... and more; the summary counts them",
-            Ordering::Greater => return,
-        };
-        match &self.bar {
-            Some(bar) => bar.println(message),
-            None if self.plain => {
-                let who = self.rank.map_or(String::new(), |rank| format!("rank {rank}: "));
-                let _ = writeln!(std::io::stderr(), "{who}{message}");
-            }
-            None => {}
+/// What an error says, cause after cause. Many errors say their cause themselves; it is not said again.
+pub(crate) fn told(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if text.is_empty() {
+            text = cause;
+        } else if !text.ends_with(&cause) {
+            text = format!("{text}: {cause}");
         }
     }
-
-    /// So many more samples are done; `message` says how it goes.
-    pub(crate) fn advance(&mut self, samples: usize, message: &str) {
-        self.reach(self.done + samples, message);
-    }
-
-    /// So many samples are done in all.
-    pub(crate) fn reach(&mut self, samples: usize, message: &str) {
-        self.done = samples;
-        if let Some(bar) = &self.bar {
-            bar.set_message(message.to_owned());
-            bar.set_position(self.done as u64);
-        }
-        let complete = self.total.is_some_and(|total| self.done >= total);
-        if self.plain && self.rank.is_none() && (complete || self.last.is_none_or(|last| last.elapsed() >= LINE_EVERY))
-        {
-            self.last = Some(Instant::now());
-            let of = self.total.map_or(String::new(), |total| format!("/{total}"));
-            let _ = writeln!(std::io::stderr(), "{} {}{of}  {message}", self.what, self.done);
-        }
-    }
+    text
 }
 
-impl Drop for Progress {
-    fn drop(&mut self) {
-        if let Some(bar) = &self.bar {
-            bar.finish_and_clear();
-        }
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    #[test]
+    fn a_cause_is_told_once() {
+        let missing = || std::io::Error::from_raw_os_error(2);
+        let reason = missing().to_string();
+        let error = anyhow::Error::new(ocsc::Error::io(Path::new("m"), missing()));
+        assert_eq!(told(&error), format!("m: {reason}"));
+        assert_eq!(told(&error.context("--resume")), format!("--resume: m: {reason}"));
+        assert_eq!(told(&anyhow::Error::new(missing()).context("cannot read m")), format!("cannot read m: {reason}"));
+        assert_eq!(told(&anyhow::anyhow!("a").context("b").context("c")), "c: b: a");
     }
-}
-
-/// The run was interrupted, and left what it had.
-#[derive(Debug)]
-pub struct Interrupted(pub(crate) String);
-
-impl std::fmt::Display for Interrupted {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Interrupted {}
-
-/// From here on the first Ctrl-C only sets a flag, the second ends the program at once.
-pub(crate) fn catch_interrupts() -> Result<()> {
-    ctrlc::set_handler(|| {
-        if INTERRUPTED.swap(true, SeqCst) {
-            std::process::exit(1);
-        }
-        let _ = writeln!(std::io::stderr(), "\ninterrupted: finishing the current sample (again to stop at once)");
-    })?;
-    Ok(())
-}
-
-/// Whether Ctrl-C was pressed.
-pub(crate) fn interrupted() -> bool {
-    INTERRUPTED.load(SeqCst)
 }

@@ -3,9 +3,10 @@
 //! Every member opens the same data and reads of it what falls to it. Rank 0 alone reads and writes models, writes the log
 //! and the checkpoints, and talks.
 
-use crate::data::Source;
+use crate::console::{counted, told};
+use crate::data::{ChannelCounts, Source};
 use anyhow::Result;
-use ocsc::checkpoint::{Saved, from_bytes, to_bytes};
+use ocsc::checkpoint::{Saved, from_bytes, read, to_bytes};
 use ocsc::learner::{Together, learner};
 use ocsc::team::{Alone, Team, broadcast, gather, gather_results};
 use ocsc::{Config, Dictionary, Error, Learner, Real};
@@ -54,7 +55,7 @@ impl Crew {
     /// Reads a model file.
     pub(crate) fn load<T: Real>(&self, path: &Path) -> ocsc::Result<Saved<T>> {
         let bytes = match self.is_first() {
-            true => std::fs::read(path).map_err(|e| Error::io(path, e)),
+            true => read(path),
             false => Ok(Vec::new()),
         };
         from_bytes(&broadcast(&*self.team, bytes)?, path)
@@ -82,7 +83,7 @@ impl Crew {
             return start();
         }
         let bytes = match self.is_first() {
-            true => start().map_err(|e| Error::Source(format!("{e:#}"))).and_then(|l| to_bytes(l.as_ref(), None)),
+            true => start().map_err(|e| Error::Source(told(&e))).and_then(|l| to_bytes(l.as_ref(), None)),
             false => Ok(Vec::new()),
         };
         let saved = from_bytes::<T>(&broadcast(&*self.team, bytes)?, Path::new("start"))?;
@@ -103,13 +104,30 @@ impl Crew {
             let (first, other) = (count(&all[0]), count(&all[rank]));
             let what = if first == other { "other names" } else { "another number of samples" };
             return Err(Error::Team(format!(
-                "rank {rank} of {}: expected the {first} samples that rank 0 sees, found {other} ({what}); all ranks must \
-                 see the same data under the same paths",
-                all.len()
+                "rank {rank} of {}: expected the {} that rank 0 sees, found {other} ({what}); all ranks must see the same data \
+                 under the same paths",
+                all.len(),
+                counted(first as usize, "sample")
             ))
             .into());
         }
         Ok(())
+    }
+
+    /// How many samples have which channels, each looked up by one member.
+    pub(crate) fn channels(&self, source: &Source) -> Result<ChannelCounts> {
+        let mut mine = ChannelCounts::default();
+        for i in (self.team.rank()..source.len()).step_by(self.team.size()) {
+            source.seen(i).into_iter().for_each(|seen| mine.add(i, seen));
+        }
+        if !self.is_many() {
+            return Ok(mine);
+        }
+        let mut all = ChannelCounts::default();
+        for bytes in gather(&*self.team, &serde_json::to_vec(&mine)?) {
+            all.merge(serde_json::from_slice(&bytes)?);
+        }
+        Ok(all)
     }
 
     /// The sizes of all samples, each looked up by one member; zeros for those that cannot be read. With `check` a member may
@@ -129,7 +147,7 @@ impl Crew {
             return mine;
         }
         let bytes = |sizes: Sizes| sizes.into_flattened().into_iter().flat_map(u32::to_le_bytes).collect();
-        let mine = mine.map(bytes).map_err(|e| Error::Source(format!("{e:#}")));
+        let mine = mine.map(bytes).map_err(|e| Error::Source(told(&e)));
         let mut sizes = vec![[0; 3]; source.len()];
         for (rank, bytes) in gather_results(&*self.team, mine)?.iter().enumerate() {
             let theirs = bytes.as_chunks::<4>().0.as_chunks::<3>().0;

@@ -2,7 +2,8 @@
 
 use crate::args::Demo;
 use crate::code::make_folder;
-use crate::console::{self, Console, bytes};
+use crate::console::{self, Console, Interrupted, bytes};
+use crate::interrupt::UntilInterrupted;
 use crate::leaves::dead_leaves;
 use crate::picture::dictionary_mosaic;
 use crate::record::{objective_charts, peak_rss_bytes, read_records};
@@ -11,9 +12,10 @@ use crate::show::settings;
 use crate::triplet::triplets;
 use crate::watch::{Log, Watch};
 use anyhow::{Context, Result, ensure};
-use ocsc::checkpoint::replace_file;
 use ocsc::preprocess::Preprocess;
-use ocsc::train::{Ended, Evaluation, Outcome, Progress, Schedule, TEST_TOL, evaluate, refuse, train};
+use ocsc::replace::write_file;
+use ocsc::team::Alone;
+use ocsc::train::{Ended, Evaluation, Outcome, Progress, Schedule, TEST_TOL, evaluate_by, refuse, train};
 use ocsc::{Config, Online, Sample, checkpoint};
 
 const TRAINING: u64 = 24;
@@ -37,16 +39,24 @@ pub(crate) fn run(args: &Demo, console: &Console) -> Result<()> {
     let (samples, held_out) = (images(0..TRAINING)?, images(TRAINING..TRAINING + HELD_OUT)?);
 
     let mut learner = Online::<f32>::new(config.clone(), 1)?;
-    let before = evaluate(&config, learner.dictionary(), &held_out, TEST_TOL, &mut refuse)?;
+    console::catch_interrupts();
+    let evaluate = |d| evaluate_by(&Alone, &config, d, &held_out, TEST_TOL, &UntilInterrupted, &mut refuse);
+    let before = evaluate(learner.dictionary()).map_err(|error| match error {
+        ocsc::Error::Stopped => Interrupted("interrupted before anything was learned".to_owned()).into(),
+        error => anyhow::Error::from(error),
+    })?;
     console.say(format!("learning {} filters of 11x11 in {} pass", args.filters, args.passes));
     let log = args.out.join("run.jsonl");
     let bar = console.progress("learning", args.passes.saturating_mul(samples.len()), 0);
     let mut watch = Watch::new(bar, Some(Log::open(&log, None)?), None);
     let schedule = Schedule { test_every: Some(6), ..Schedule::default() };
-    console::catch_interrupts()?;
     let outcome = train(&mut learner, &samples, Some(&held_out), &schedule, Progress::default(), &mut watch)?;
     drop(watch);
-    let after = evaluate(&config, learner.dictionary(), &held_out, TEST_TOL, &mut refuse)?;
+    let after = match &outcome.test {
+        Some(test) => test.clone(),
+        // Interrupted: the report covers what was learned so far, and four images are soon evaluated.
+        None => ocsc::train::evaluate(&config, learner.dictionary(), &held_out, TEST_TOL, &mut refuse)?,
+    };
 
     checkpoint::save(&args.out.join("model.safetensors"), &learner, None)?;
     let mosaic = dictionary_mosaic(learner.dictionary());
@@ -70,10 +80,11 @@ pub(crate) fn run(args: &Demo, console: &Console) -> Result<()> {
     };
     let page = args.out.join("report.html");
     let html = render(&report)?;
-    replace_file(&page, |file| std::fs::write(file, html)).with_context(|| page.display().to_string())?;
+    write_file(&page, html).with_context(|| page.display().to_string())?;
     console.table(&summary)?;
     console.result(format!("\nopen {}", page.display()))?;
-    ensure!(outcome.ended != Ended::Stopped, "interrupted: the report covers what was learned so far");
+    let interrupted = || Interrupted("interrupted: the report covers what was learned so far".to_owned());
+    ensure!(outcome.ended != Ended::Stopped, interrupted());
     Ok(())
 }
 

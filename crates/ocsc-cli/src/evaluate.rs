@@ -1,9 +1,11 @@
 //! `ocsc evaluate`: how well a model represents a set of samples.
 
 use crate::args::Evaluate;
-use crate::console::Console;
+use crate::code::how_it_goes;
+use crate::console::{self, Console, Interrupted, counted};
 use crate::crew::Crew;
-use crate::model::{Prepared, check_masked, coding_config};
+use crate::exit::check_passed_over;
+use crate::model::{Prepared, check_masked, coding_config, precision_advice, say_unsealed};
 use crate::open;
 use crate::original::Fidelity;
 use crate::stream;
@@ -29,27 +31,31 @@ struct Evaluated {
 /// `ocsc evaluate`.
 pub fn run(args: &Evaluate, crew: &Crew, console: &Console) -> Result<()> {
     let saved = crew.load::<f32>(&args.model)?;
-    let evaluated = match coding_config(&saved.config, &args.coding, TEST_TOL).dtype {
+    say_unsealed(&saved, &args.model, console);
+    let dtype = coding_config(&saved.config, &args.coding, TEST_TOL).dtype;
+    let evaluated = match dtype {
         Dtype::F32 => evaluated::<f32>(args, crew, console)?,
         Dtype::F64 => evaluated::<f64>(args, crew, console)?,
     };
     let (gap, tol) = (evaluated.coded.gap, args.coding.tol.unwrap_or(TEST_TOL));
     if gap > tol {
-        console.say(format!(
-            "the worst gap is {gap:.2e}, not the {tol:.0e} asked for; raise --max-iters, or use --dtype f64"
-        ));
+        let advice = precision_advice(dtype, "raise --max-iters");
+        console.say(format!("the worst gap is {gap:.2e}, not the {tol:.0e} asked for; {advice}"));
     }
+    let skipped = evaluated.coded.skipped;
     if args.coding.json {
-        return console.result(serde_json::to_string(&evaluated)?);
+        console.result(serde_json::to_string(&evaluated)?)?;
+        return check_passed_over(skipped, "sample", &args.data);
     }
     let mut samples = evaluated.coded.samples.to_string();
-    if evaluated.coded.skipped > 0 {
-        samples.push_str(&format!(", {} skipped", evaluated.coded.skipped));
+    if skipped > 0 {
+        samples.push_str(&format!(", {skipped} skipped"));
     }
     let mut table = vec![("samples".to_owned(), samples)];
     table.extend(rows(&evaluated.coded));
     table.push(("original PSNR".to_owned(), evaluated.original));
-    console.table(&table)
+    console.table(&table)?;
+    check_passed_over(skipped, "sample", &args.data)
 }
 
 fn evaluated<T: Real>(args: &Evaluate, crew: &Crew, console: &Console) -> Result<Evaluated> {
@@ -57,19 +63,24 @@ fn evaluated<T: Real>(args: &Evaluate, crew: &Crew, console: &Console) -> Result
     let config = coding_config(&saved.config, &args.coding, TEST_TOL);
     ensure!(
         !stream::is_wanted(&args.data)?,
-        "-: evaluating takes the data twice, for their range and for their codes, and standard input can be read once; \
+        "-: expected data whose number is known, found standard input, which `learn` and `code` can read; \
          save the frames, e.g. ffmpeg -i film.mp4 frames/%05d.png, and name the folder"
     );
-    let (source, sizes) = open::for_coding(&args.data, saved.dictionary.shape(), crew, console)?;
+    let (source, sizes) = open::for_coding(&args.data, &config, saved.dictionary.shape(), crew, console)?;
     check_masked(&config.preprocess, source.is_masked())?;
     let samples = Prepared::new(&source, &config.preprocess).sized(&sizes);
-    let mut bar = console.progress("evaluating", Part::<T>::of(crew.team(), &samples).len(), 0);
+    let of = Part::<T>::of(crew.team(), &samples).len();
+    let mut bar = console.progress("evaluating", of, 0);
+    let monitor = bar.monitor();
     let mut fidelity = Fidelity::new(&samples);
+    let mut done = 0;
+    console::catch_interrupts();
     let mut each = |i: usize, item: ocsc::Result<Represented<'_, T>>| {
         match item {
             Ok(item) => {
                 fidelity.add(i, item.reconstruction)?;
-                bar.advance(1, &format!("objective {:.1}", item.coded.total()));
+                done += 1;
+                bar.advance(1, &how_it_goes(item.sample, item.coded));
             }
             Err(error) if args.data.strict => return Err(error),
             Err(error) => {
@@ -79,7 +90,13 @@ fn evaluated<T: Real>(args: &Evaluate, crew: &Crew, console: &Console) -> Result
         }
         Ok(())
     };
-    let coded = evaluate_by(crew.team(), &config, &saved.dictionary, &samples, config.tol, &mut each)?;
+    let coded = evaluate_by(crew.team(), &config, &saved.dictionary, &samples, config.tol, &*monitor, &mut each);
+    let coded = coded.map_err(|error| match error {
+        ocsc::Error::Stopped => {
+            Interrupted(format!("interrupted after {done} of {}; nothing was written", counted(of, "sample"))).into()
+        }
+        error => anyhow::Error::from(error),
+    })?;
     fidelity.gather(crew.team());
     let (psnr, original) = (fidelity.psnr(), fidelity.to_string());
     Ok(Evaluated { coded, psnr_original: psnr.map(|p| p.0), psnr_original_peak: psnr.map(|p| p.1), original })

@@ -2,16 +2,18 @@
 //!
 //! [`settings`] reads an experiment's TOML file. Every run of it is a [`cell`]: a call of `ocsc learn` in a process of its
 //! own, so that its peak memory is its own and running out of it ends nobody else, with its log, model and pictures kept in a
-//! folder of runs. [`solvers`] and [`convergence`] look inside methods, and run here. [`section`] turns the runs of an
+//! folder of runs: [`child`] starts and ends it, [`oom`] knows whether it ran out of memory. [`solvers`] and [`convergence`] look inside methods, and run here. [`section`] turns the runs of an
 //! experiment into a part of a report, each kind in its file: [`curves`], [`growth`], [`complexity`], [`solvers`] and
 //! [`convergence`]. The commands `reproduce`, `compare` and `report` are built from these.
 
 pub(crate) mod cell;
+mod child;
 mod complexity;
 mod convergence;
 mod curves;
 mod fit;
 mod growth;
+mod oom;
 pub(crate) mod results;
 pub(crate) mod run;
 pub(crate) mod runs;

@@ -1,22 +1,27 @@
 //! `ocsc learn`: learn a dictionary, or go on learning one.
 
 use crate::args::{Every, Learn};
-use crate::console::{self, Console, Interrupted, bytes};
+use crate::console::{self, Console, Interrupted, bytes, counted};
 use crate::crew::{Crew, Sizes};
-use crate::data::{Source, list_named_by};
+use crate::data::{Source, split_pick};
+use crate::exit::check_passed_over;
+use crate::fingerprint;
+use crate::lock::Lock;
 use crate::memory;
-use crate::model::{Prepared, check_masked, preprocessing};
+use crate::model::{Prepared, check_masked, preprocessing, say_unsealed};
 use crate::open;
+use crate::outputs::{Outputs, is_same};
 use crate::stream;
-use crate::watch::{Checkpoints, Log, Watch};
-use anyhow::{Context, Error, Result, ensure};
-use ocsc::checkpoint::Saved;
+use crate::watch::{Checkpoints, Log, Resumed, Watch};
+use anyhow::{Context, Error, Result, bail, ensure};
+use ocsc::checkpoint::{Attached, Saved};
 use ocsc::config::Dtype;
 use ocsc::memory::Survey;
+use ocsc::replace::{check_writable, remove_leftovers};
 use ocsc::start::{Init, Started, first_usable, start};
-use ocsc::train::{Ended, Outcome, Progress, Schedule, train, visiting_order};
+use ocsc::train::{Ended, Evaluation, Outcome, Progress, Schedule, train, visiting_order};
 use ocsc::{Config, Dictionary, Learner, Real, Sample, Samples, Shape, checkpoint};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 /// How often a run that did not ask for checkpoints gets one: nobody loses more than this to a power cut.
@@ -24,21 +29,26 @@ const CHECKPOINTS: Every = Every::Time(Duration::from_secs(600));
 
 /// `ocsc learn`.
 pub fn run(args: &Learn, crew: &Crew, console: &Console) -> Result<()> {
-    if crew.is_first() {
-        spare_inputs(args)?;
-        checkpoint::check_writable(out(args)?).context("--out")?;
-        checkpoint::remove_leftovers(out(args)?);
-    }
+    // The parser gives up on this where other options conflict with --resume.
+    ensure!(!args.other_data || args.resume.is_some(), "--other-data: expected --resume with it");
+    let _locks = if crew.is_first() { locked(args)? } else { Vec::new() };
     let resumed = args.resume.as_ref().map(|path| crew.load::<f32>(path)).transpose()?;
+    if let (Some(saved), Some(path)) = (&resumed, &args.resume) {
+        say_unsealed(saved, path, console);
+    }
     if stream::is_wanted(&args.data)? {
         ensure!(!crew.is_many(), "-: expected data that all ranks can read, found standard input");
         let test = open::for_stream(args)?;
+        spare_inputs(args, test.iter())?;
         return match dtype(args, 2, resumed.as_ref())? {
             Dtype::F32 => stream::learn::<f32>(args, test.as_ref(), console),
             Dtype::F64 => stream::learn::<f64>(args, test.as_ref(), console),
         };
     }
     let (source, test) = open::for_learning(args, resumed.as_ref(), console)?;
+    if crew.is_first() {
+        spare_inputs(args, test.iter().chain([&source]))?;
+    }
     crew.check_same(&source)?;
     test.as_ref().map_or(Ok(()), |test| crew.check_same(test).context("--test"))?;
     match dtype(args, source.rank(), resumed.as_ref())? {
@@ -56,22 +66,40 @@ fn dtype(args: &Learn, rank: usize, resumed: Option<&Saved<f32>>) -> Result<Dtyp
 }
 
 fn learn<T: Real>(args: &Learn, source: &Source, test: Option<&Source>, crew: &Crew, console: &Console) -> Result<()> {
-    let (mut learner, progress) = match &args.resume {
-        Some(path) => resumed::<T>(path, args, crew)?,
+    let alike;
+    let (mut learner, mut progress, recorded) = match &args.resume {
+        Some(path) => {
+            let (learner, progress, recorded) = resumed::<T>(path, args, crew)?;
+            let channels = Some(learner.dictionary().shape().channels);
+            alike = open::alike(source, &learner.config().preprocess, channels, crew, console)?;
+            (learner, progress, recorded)
+        }
         None => {
             let mut config =
                 args.model.config(source.rank(), preprocessing(&args.model.preprocess, source)?, source.is_arrays())?;
             config.passes = args.passes.unwrap_or(config.passes);
+            config.axes = args.data.reading.axes.clone();
             check_masked(&config.preprocess, source.is_masked())?;
+            let filters = open::channels_of_init(args, source.rank())?;
+            alike = open::alike(source, &config.preprocess, filters, crew, console)?;
+            let source = &alike;
             let order = visiting_order(source.len(), config.seed, 0);
             let preprocess = config.preprocess.clone();
             let samples = Prepared::new(source, &preprocess);
-            let start = || started::<T>(args, config, &samples, &order, |i| source.reading(i), console);
-            (crew.started(start)?, Progress::default())
+            let start = || {
+                // Before the first sample is read: its header says what that takes.
+                ensure_reading(source, args)?;
+                started::<T>(args, config, &samples, &order, |i| source.reading(i), console)
+            };
+            (crew.started(start)?, Progress::default(), Attached::default())
         }
     };
     let out = out(args)?;
     let config = learner.config().clone();
+    let channels = Some(learner.dictionary().shape().channels);
+    let test = test.map(|test| open::alike(test, &config.preprocess, channels, crew, console)).transpose();
+    let (source, test) = (&alike, test.context("--test")?);
+    let test = test.as_ref();
     check_masked(&config.preprocess, source.is_masked())?;
     ensure!(
         config.method.takes_masks() || !source.is_masked(),
@@ -79,9 +107,15 @@ fn learn<T: Real>(args: &Learn, source: &Source, test: Option<&Source>, crew: &C
         config.method
     );
     let (mut sizes, mut test_sizes) = (Vec::new(), Vec::new());
+    let mut attached = Attached::default();
     if config.passes > 0 {
         let survey;
         (sizes, survey) = survey_by::<T>(crew, source, &config, learner.dictionary(), args.data.strict)?;
+        attached.data = crew.is_first().then(|| fingerprint::of_set(args, &config, source, &sizes));
+        if args.resume.is_some() {
+            let (recorded, data) = (recorded.data.as_ref(), attached.data.as_ref());
+            progress = fingerprint::go_on(args, crew, recorded, data, config.method, progress, console)?;
+        }
         memory::ensure::<T>(&survey, &config, learner.dictionary(), args.memory_limit, console)?;
         if let Some(test) = test {
             test_sizes = check_test::<T>(crew, test, &config, learner.dictionary(), args.data.strict)?;
@@ -91,10 +125,11 @@ fn learn<T: Real>(args: &Learn, source: &Source, test: Option<&Source>, crew: &C
     let test = test.map(|source| Prepared::new(source, &config.preprocess).sized(&test_sizes));
 
     let log = args.log.as_ref().filter(|_| crew.is_first());
-    let log = log.map(|path| Log::open(path, args.resume.as_ref().map(|_| &progress))).transpose()?;
+    let resumed = args.resume.as_ref().map(|_| Resumed::new(&progress, &recorded.notes));
+    let log = log.map(|path| Log::open(path, resumed)).transpose()?;
     let total = config.passes.saturating_mul(source.len());
     let bar = console.progress("learning", total, progress.samples);
-    let mut watch = Watch::new(bar, log, crew.is_first().then(|| checkpoints(args, out)));
+    let mut watch = Watch::new(bar, log, crew.is_first().then(|| checkpoints(args, out, &attached)));
     let schedule = Schedule {
         stop_tol: args.stop_tol,
         // A limit beyond what a duration holds is no limit.
@@ -102,18 +137,20 @@ fn learn<T: Real>(args: &Learn, source: &Source, test: Option<&Source>, crew: &C
         test_every: args.test_every,
         strict: args.data.strict,
     };
-    console::catch_interrupts()?;
+    console::catch_interrupts();
     let test = test.as_ref().map(|test| test as &dyn Samples<T>);
     let trained = train(learner.as_mut(), &samples, test, &schedule, progress, &mut watch);
-    let (last, reseeded) = (watch.last, watch.reseeded);
+    let (last, tested, notes) = (watch.last, watch.test.take(), watch.notes());
     drop(watch);
     let outcome = match trained {
         Ok(outcome) => outcome,
-        Err(error) if crew.is_first() => return Err(rescued(error.into(), learner.as_ref(), last, out)),
+        Err(error) if crew.is_first() => {
+            return Err(rescued(error.into(), learner.as_ref(), last, out, &Attached { notes, ..attached }));
+        }
         Err(error) => return Err(error.into()),
     };
     if crew.is_first() {
-        finish(args, learner.as_ref(), &outcome, reseeded, console)?;
+        finish(args, learner.as_ref(), &outcome, tested, &attached, console)?;
     }
     Ok(())
 }
@@ -123,39 +160,52 @@ pub(crate) fn finish<T: Real>(
     args: &Learn,
     learner: &dyn Learner<T>,
     outcome: &Outcome,
-    reseeded: usize,
+    tested: Option<(usize, Evaluation)>,
+    attached: &Attached,
     console: &Console,
 ) -> Result<()> {
     let out = out(args)?;
     let unfinished = matches!(outcome.ended, Ended::Stopped | Ended::TimeLimit);
     let keep_state = unfinished || args.checkpoint_every.is_some();
-    checkpoint::save(out, learner, keep_state.then_some(&outcome.progress))?;
-    report(args, learner, outcome, reseeded, out, console)?;
+    checkpoint::save_attaching(out, learner, keep_state.then_some(&outcome.progress), attached)?;
+    report(args, learner, outcome, tested, out, console)?;
+    let progress = &outcome.progress;
+    // Then nothing is left to learn: what was stopped is the evaluation.
+    let is_learned = progress.of > 0 && progress.visited == progress.of && progress.pass + 1 == learner.config().passes;
     if unfinished {
-        console.say(format!("to go on: ocsc learn {} --resume {}", open::words(args), out.display()));
+        let what = if is_learned { "to evaluate the model" } else { "to go on" };
+        console.say(format!("{what}: ocsc learn {} --resume {}", open::words(args), out.display()));
     }
     if outcome.ended == Ended::Stopped {
-        let samples = outcome.progress.samples;
-        return Err(
-            Interrupted(format!("interrupted after {samples} samples; {} is a checkpoint", out.display())).into()
-        );
+        let samples = counted(progress.samples, "sample");
+        let when = if is_learned { "during the evaluation, " } else { "" };
+        return Err(Interrupted(format!("interrupted {when}after {samples}; {} is a checkpoint", out.display())).into());
     }
-    Ok(())
+    let tests = outcome.test.as_ref().map_or(0, |test| test.skipped);
+    check_passed_over(progress.skipped, "visit", &args.data)?;
+    check_passed_over(tests, "test sample", &args.data)
 }
 
 /// A run that fails, on a damaged image or a full disk, leaves a checkpoint of what it had learned.
-pub(crate) fn rescued<T: Real>(error: Error, learner: &dyn Learner<T>, last: Option<Progress>, out: &Path) -> Error {
+pub(crate) fn rescued<T: Real>(
+    error: Error,
+    learner: &dyn Learner<T>,
+    last: Option<Progress>,
+    out: &Path,
+    attached: &Attached,
+) -> Error {
     match last.filter(|last| last.step == learner.step()) {
-        Some(last) if checkpoint::save(out, learner, Some(&last)).is_ok() => {
-            error.context(format!("stopped after {} samples; {} is a checkpoint", last.samples, out.display()))
+        Some(last) if checkpoint::save_attaching(out, learner, Some(&last), attached).is_ok() => {
+            let samples = counted(last.samples, "sample");
+            error.context(format!("stopped after {samples}; {} is a checkpoint", out.display()))
         }
         _ => error,
     }
 }
 
 /// When the run writes checkpoints.
-pub(crate) fn checkpoints(args: &Learn, out: &Path) -> Checkpoints {
-    Checkpoints::new(out, args.checkpoint_every.unwrap_or(CHECKPOINTS))
+pub(crate) fn checkpoints(args: &Learn, out: &Path, attached: &Attached) -> Checkpoints {
+    Checkpoints::new(out, args.checkpoint_every.unwrap_or(CHECKPOINTS), attached.clone())
 }
 
 /// The model file to write.
@@ -163,22 +213,59 @@ pub(crate) fn out(args: &Learn) -> Result<&Path> {
     args.out.as_deref().or(args.resume.as_deref()).context("--out: expected a model file to write")
 }
 
-/// That neither model nor log would be written over the data, or over each other.
-fn spare_inputs(args: &Learn) -> Result<()> {
-    let place = |path: &Path| std::fs::canonicalize(path).ok();
-    let (out, log) = (Some(out(args)?), args.log.as_deref());
-    let named = args.data.data.iter().chain(&args.test.test).map(|path| list_named_by(path).unwrap_or(path.clone()));
-    let inputs: Vec<PathBuf> = named.chain(args.test.test_list.clone()).chain(args.test.split.clone()).collect();
-    for (option, path) in [("--out", out), ("--log", log)].into_iter().filter_map(|(o, p)| Some((o, p?))) {
-        let taken = inputs.iter().any(|input| place(input).is_some_and(|i| i.is_file() && Some(i) == place(path)));
-        ensure!(!taken, "{option} {}: expected a new file, found one of the data", path.display());
+/// Takes model and log for this run, and looks whether they can be written: to be told before hours of work, not after.
+fn locked(args: &Learn) -> Result<Vec<Lock>> {
+    let (out, log) = (out(args)?, args.log.as_deref());
+    spare_inputs(args, [])?;
+    check_writable(out).context("--out")?;
+    let mut locks = vec![Lock::take("--out", out)?];
+    remove_leftovers(out);
+    if let Some(log) = log {
+        locks.push(Lock::take("--log", log)?);
+        remove_leftovers(log);
     }
-    ensure!(out != log, "--log {}: expected another file than the model's", log.unwrap_or(Path::new("")).display());
-    Ok(())
+    spare_unfinished(args, out)?;
+    Ok(locks)
 }
 
-/// A learner that goes on from a checkpoint.
-fn resumed<T: Real>(path: &Path, args: &Learn, crew: &Crew) -> Result<(Box<dyn Learner<T>>, Progress)> {
+/// Checks that no checkpoint of another run would be replaced, unless the call says so.
+fn spare_unfinished(args: &Learn, out: &Path) -> Result<()> {
+    if args.force || args.resume.as_deref().is_some_and(|resumed| is_same(resumed, out)) {
+        return Ok(());
+    }
+    match checkpoint::peek(out) {
+        Ok(Some((progress, config))) if progress.pass < config.passes => bail!(
+            "--out {0}: expected a new file or a finished model, found the checkpoint of an unfinished run ({1} of {2} passes, \
+             {3}); go on with it by --resume {0}, or replace it with --force",
+            out.display(),
+            progress.pass,
+            config.passes,
+            counted(progress.samples, "sample")
+        ),
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+            Err(e).with_context(|| format!("--out {}: cannot be read", out.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Checks that neither model nor log would be written over what the run reads, or over each other.
+fn spare_inputs<'a>(args: &Learn, sources: impl IntoIterator<Item = &'a Source>) -> Result<()> {
+    let (out, test) = (out(args)?, &args.test);
+    let mut files = Outputs::default();
+    sources.into_iter().for_each(|source| files.read("one of the data", source.files()));
+    files.read("the mask", args.data.reading.mask.iter().map(|mask| split_pick(mask).0));
+    let init = Some(&args.model.init).filter(|init| is_file(init));
+    files.read("the dictionary of --init", init.map(|init| split_pick(Path::new(init)).0));
+    files.read("the list of --test-list", &test.test_list);
+    files.read("the file of --split", &test.split);
+    files.read("the checkpoint of --resume", args.resume.as_ref().filter(|resumed| !is_same(resumed, out)));
+    files.write("--out", out)?;
+    args.log.as_ref().map_or(Ok(()), |log| files.write("--log", log).map(drop))
+}
+
+/// A learner that goes on from a checkpoint, where it was, and what was attached to it.
+fn resumed<T: Real>(path: &Path, args: &Learn, crew: &Crew) -> Result<(Box<dyn Learner<T>>, Progress, Attached)> {
     let mut saved = crew.load::<T>(path)?;
     if let Some(passes) = args.passes {
         saved.config.passes = passes;
@@ -191,7 +278,15 @@ fn resumed<T: Real>(path: &Path, args: &Learn, crew: &Crew) -> Result<(Box<dyn L
         path.display(),
         made + 1
     );
-    Ok((learner, progress))
+    Ok((learner, progress, saved.attached))
+}
+
+/// Refuses samples that could not even be read in the memory that the run may take.
+fn ensure_reading(source: &Source, args: &Learn) -> Result<()> {
+    let sizes = (0..source.len()).filter_map(|i| source.size(i).ok().zip(source.seen(i)));
+    let numbers = |(size, channels): ([usize; 3], usize)| size.iter().fold(channels, |n, axis| n.saturating_mul(*axis));
+    let largest = sizes.map(|(size, seen)| numbers((size, seen.channels))).max().unwrap_or(0);
+    Ok(ocsc::memory::ensure_reading(largest, args.memory_limit)?)
 }
 
 /// A new learner, for samples that will be visited in this order. `reading` says how a sample's axes were understood.
@@ -314,7 +409,7 @@ fn report<T: Real>(
     args: &Learn,
     learner: &dyn Learner<T>,
     outcome: &Outcome,
-    reseeded: usize,
+    tested: Option<(usize, Evaluation)>,
     out: &Path,
     console: &Console,
 ) -> Result<()> {
@@ -329,7 +424,7 @@ fn report<T: Real>(
         let result = serde_json::json!({
             "model": out, "ended": ended, "samples": progress.samples, "steps": progress.step, "passes": progress.pass,
             "seconds": progress.seconds, "cpu_seconds": progress.cpu_seconds, "beta": config.beta, "test": outcome.test,
-            "peak_rss_bytes": crate::record::peak_rss_bytes(), "reseeded": reseeded, "skipped": progress.skipped,
+            "peak_rss_bytes": crate::record::peak_rss_bytes(), "reseeded": progress.reseeded, "skipped": progress.skipped,
             "waiting_seconds": progress.waiting_seconds,
         });
         return console.result(result.to_string());
@@ -337,10 +432,7 @@ fn report<T: Real>(
     let mut rows = vec![
         ("model".to_owned(), out.display().to_string()),
         ("ended".to_owned(), ended.to_owned()),
-        (
-            "samples".to_owned(),
-            format!("{} in {} {}", progress.samples, progress.pass, if progress.pass == 1 { "pass" } else { "passes" }),
-        ),
+        ("samples".to_owned(), format!("{} in {}", progress.samples, counted(progress.pass, "pass"))),
         (
             "learning time".to_owned(),
             format!("{:.2} s ({:.2} s of processors)", progress.seconds, progress.cpu_seconds),
@@ -353,16 +445,19 @@ fn report<T: Real>(
     }
     if progress.skipped > 0 {
         let n = progress.skipped;
-        rows.push((
-            "skipped".to_owned(),
-            format!("{n} {} to unusable samples", if n == 1 { "visit" } else { "visits" }),
-        ));
+        rows.push(("skipped".to_owned(), format!("{} to unusable samples", counted(n, "visit"))));
     }
-    if reseeded > 0 {
-        rows.push(("unused filters".to_owned(), format!("{reseeded} replaced by the worst-explained patches")));
+    if progress.reseeded > 0 {
+        let replaced = format!("{} replaced by the worst-explained patches", progress.reseeded);
+        rows.push(("unused filters".to_owned(), replaced));
     }
-    if let Some(test) = &outcome.test {
-        rows.extend(crate::evaluate::rows(test));
+    match (&outcome.test, tested) {
+        (Some(test), _) => rows.extend(crate::evaluate::rows(test)),
+        (None, Some((samples, test))) => {
+            let last = format!("objective {:.3} after {}", test.objective, counted(samples, "sample"));
+            rows.push(("last test".to_owned(), last));
+        }
+        (None, None) => {}
     }
     if let Some(peak) = crate::record::peak_rss_bytes() {
         rows.push(("peak memory".to_owned(), bytes(peak as usize)));

@@ -1,12 +1,12 @@
 //! The program `ocsc`: learn, code, reconstruct, evaluate and show convolutional dictionaries.
 //!
 //! This file is glue: `args` reads the command line, one file per command does the work with the library's help,
-//! `console` talks to the person in front of it. Results go to stdout, messages to stderr; exit codes are 0 (done),
-//! 1 (failed) and 2 (bad usage).
+//! `console` talks to the person in front of it. Results go to stdout, messages to stderr; [`mod@exit`] has the exit codes.
 //!
 //! It is a library for the sake of `ocsc-mpi`, which runs some of the [`commands`] by several processes, a [`Crew`].
 
 mod args;
+mod belonging;
 mod chart;
 mod code;
 mod compare;
@@ -15,13 +15,22 @@ mod crew;
 mod data;
 mod demo;
 mod evaluate;
+pub mod exit;
 mod experiment;
+mod fingerprint;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzzing;
+mod interrupt;
 mod learn;
 mod leaves;
+mod lock;
 mod memory;
 mod model;
 mod open;
 mod original;
+mod outputs;
+mod pairing;
 mod picture;
 mod record;
 mod report;
@@ -30,12 +39,15 @@ mod show;
 mod stream;
 mod student;
 mod summary;
+mod threads;
 mod triplet;
+mod verify;
 mod watch;
 
 pub use args::{Code, Common, Evaluate, Learn};
-pub use console::{Console, Interrupted};
+pub use console::Console;
 pub use crew::Crew;
+pub use interrupt::{Interrupted, handle_signals};
 
 /// The commands that several processes can run.
 pub mod commands {
@@ -51,14 +63,13 @@ use std::process::ExitCode;
 /// The program.
 pub fn main() -> ExitCode {
     return_large_blocks();
+    ignore_file_size_signal();
     let args = Args::parse();
     let console = Console::new(args.common.quiet);
+    handle_signals(&console);
     match run(args, &console) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            console.error(&error);
-            ExitCode::FAILURE
-        }
+        Err(error) => ExitCode::from(exit::report(&error, &console)),
     }
 }
 
@@ -73,8 +84,17 @@ pub fn return_large_blocks() {
     }
 }
 
+/// Makes a file that outgrows `ulimit -f` an error that can be told and cleaned up after, instead of the end of the process.
+pub fn ignore_file_size_signal() {
+    #[cfg(unix)]
+    // SAFETY: ignoring a signal runs no code of ours.
+    unsafe {
+        libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
+    }
+}
+
 fn run(args: Args, console: &Console) -> anyhow::Result<()> {
-    args.common.set_threads()?;
+    args.common.set_threads(console)?;
     let (threads, crew) = (args.common.threads, &Crew::alone());
     match args.command {
         Command::Demo(demo) => demo::run(&demo, console),
@@ -84,6 +104,7 @@ fn run(args: Args, console: &Console) -> anyhow::Result<()> {
         Command::Evaluate(evaluate) => evaluate::run(&evaluate, crew, console),
         Command::Show(show) => show::show(&show, console),
         Command::Info(info) => show::info(&info, console),
+        Command::Verify(verify) => verify::run(&verify, console),
         Command::Compare(compare) => compare::run(&compare, threads, console),
         Command::Reproduce(reproduce) => reproduce::run(&reproduce, threads, console),
         Command::Report(report) => summary::run(&report, console),

@@ -2,11 +2,31 @@
 //! adapted to the call.
 
 use crate::args::{Coding, DtypeArg};
+use crate::console::Console;
 use crate::data::Source;
 use anyhow::{Result, bail, ensure};
+use ocsc::checkpoint::Saved;
 use ocsc::config::Dtype;
 use ocsc::preprocess::{Preprocess, Step, Undo};
-use ocsc::{Config, Error, Real, Sample, Samples};
+use ocsc::{Config, Error, Real, Sample, Samples, checkpoint};
+use std::path::Path;
+
+/// Reads a model file, and says so if nothing tells whether it is as it was written.
+pub(crate) fn load<T: Real>(path: &Path, console: &Console) -> Result<Saved<T>> {
+    let saved = checkpoint::load(path)?;
+    say_unsealed(&saved, path, console);
+    Ok(saved)
+}
+
+/// Says that a model has no checksum.
+pub(crate) fn say_unsealed<T: Real>(saved: &Saved<T>, path: &Path, console: &Console) {
+    if saved.checksum.is_none() {
+        let path = path.display();
+        console.say(format!(
+            "{path}: no checksum (written before there were any, or elsewhere): damage would go unnoticed"
+        ));
+    }
+}
 
 /// A source whose samples are preprocessed when they are read.
 pub(crate) struct Prepared<'a> {
@@ -98,6 +118,14 @@ pub(crate) fn check_masked(preprocess: &Preprocess, is_masked: bool) -> Result<(
          --preprocess none, or some of gray, mean, scale, and a model that was learned so"
     );
     Ok(())
+}
+
+/// Returns the advice for codes that miss their tolerance: `more`, and more digits where there are any to have.
+pub(crate) fn precision_advice(dtype: Dtype, more: &str) -> String {
+    match dtype {
+        Dtype::F32 => format!("{more}, or use --dtype f64"),
+        Dtype::F64 => more.to_owned(),
+    }
 }
 
 /// The model's settings with what the call changes.

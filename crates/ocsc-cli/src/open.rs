@@ -5,13 +5,15 @@
 //! same samples.
 
 use crate::args::{DataArgs, Learn};
-use crate::console::Console;
+use crate::console::{Console, counted};
 use crate::crew::{Crew, Sizes};
-use crate::data::{Axes, Channel, Source, SourceOptions};
+use crate::data::{Axes, Channel, Source, SourceOptions, channels_before};
+use crate::memory::Limit;
 use anyhow::{Context, Result, ensure};
 use clap::ValueEnum;
-use ocsc::Shape;
 use ocsc::checkpoint::Saved;
+use ocsc::preprocess::Preprocess;
+use ocsc::{Config, Shape};
 use std::path::Path;
 
 /// What to do about samples that are smaller than the filters.
@@ -24,13 +26,15 @@ pub(crate) fn for_learning(
     console: &Console,
 ) -> Result<(Source, Option<Source>)> {
     let seed = resumed.map_or(args.model.seed, |saved| saved.config.seed);
-    let options = args.data.reading.options(seed);
+    let mut options = args.data.reading.options(seed);
+    options.limit = Limit::new(args.memory_limit);
+    let options = resumed.map_or(options.clone(), |saved| options.with_recorded_axes(&saved.config));
     let all = Source::open(&args.data.data, &options)?;
-    let (mut source, mut test) = held_out(args, all, &options, seed)?;
+    let (mut source, mut test) = held_out(args, all, &options, args.split_seed.unwrap_or(seed))?;
     if args.test.test.is_empty()
         && let Some(test) = &test
     {
-        console.say(format!("{} samples to learn from, {} held out", source.len(), test.len()));
+        console.say(format!("{} to learn from, {} held out", counted(source.len(), "sample"), test.len()));
     }
     if args.data.skip_small {
         let filter = match resumed {
@@ -52,16 +56,44 @@ pub(crate) fn for_stream(args: &Learn) -> Result<Option<Source>> {
     if test.test.is_empty() { Ok(None) } else { Source::open(&test.test, &options).context("--test").map(Some) }
 }
 
-/// The samples to code.
-pub(crate) fn for_coding(args: &DataArgs, filter: Shape, crew: &Crew, console: &Console) -> Result<(Source, Sizes)> {
+/// The samples brought to one number of channels, before these steps: that of the filters if they are there already, else
+/// that which most samples have. What differs is said.
+pub(crate) fn alike(
+    source: &Source,
+    preprocess: &Preprocess,
+    filters: Option<usize>,
+    crew: &Crew,
+    console: &Console,
+) -> Result<Source> {
+    let counts = crew.channels(source)?;
+    let channels = filters.or(counts.majority()).and_then(|channels| channels_before(preprocess, channels));
+    if crew.is_first() {
+        counts.words(channels, |i| source.name(i)).into_iter().for_each(|line| console.say(line));
+    }
+    Ok(source.clone().of_channels(channels))
+}
+
+/// The samples to code with a model of these settings.
+pub(crate) fn for_coding(
+    args: &DataArgs,
+    config: &Config,
+    filter: Shape,
+    crew: &Crew,
+    console: &Console,
+) -> Result<(Source, Sizes)> {
     // Nothing is drawn but the subset.
     let seed = 0;
-    let mut source = Source::open(&args.data, &args.reading.options(seed))?;
+    let options = args.reading.options(seed).with_recorded_axes(config);
+    let mut source = Source::open(&args.data, &options)?;
+    if let Some(axes) = options.axes.filter(|_| options.axes_are_recorded && source.has_axes()) {
+        console.say(format!("axes {axes}, as the model was learned with; --axes says otherwise"));
+    }
     if args.skip_small {
         source = large_enough(&source, filter.spatial(), console)?;
     }
     let source = chosen(source, args, seed);
     crew.check_same(&source)?;
+    let source = alike(&source, &config.preprocess, Some(filter.channels), crew, console)?;
     let sizes = sizes(crew, &source, filter, false)?;
     Ok((source, sizes))
 }
@@ -85,6 +117,14 @@ pub(crate) fn for_init(path: &Path, rank: usize) -> Result<Source> {
     open("").or_else(|_| open("C")).with_context(|| {
         format!("--init {}: expected random, patches, or an array (filters, {rank} axes) or (filters, channels, {rank} axes)", path.display())
     })
+}
+
+/// The channels of the dictionary that a new run starts from, if a file holds it.
+pub(crate) fn channels_of_init(args: &Learn, rank: usize) -> Result<Option<usize>> {
+    match args.model.init.as_str() {
+        "random" | "patches" => Ok(None),
+        file => Ok(for_init(Path::new(file), rank)?.seen(0).map(|seen| seen.channels)),
+    }
 }
 
 /// That a sample of this size is at least as large as the filters.
@@ -123,12 +163,14 @@ pub(crate) fn words(args: &Learn) -> String {
         option("--test", Some(quoted(path)));
     }
     option("--test-fraction", test.test_fraction.map(|fraction| fraction.to_string()));
+    option("--split-seed", args.split_seed.map(|seed| seed.to_string()));
     option("--test-list", test.test_list.as_deref().map(quoted));
     option("--split", test.split.as_deref().map(quoted));
     words.extend(data.reading.recursive.then(|| "--recursive".to_owned()));
     words.extend(data.reading.nan_is_missing.then(|| "--nan-is-missing".to_owned()));
     words.extend(data.skip_small.then(|| "--skip-small".to_owned()));
     words.extend(data.strict.then(|| "--strict".to_owned()));
+    words.extend(data.skip_bad.then(|| "--skip-bad".to_owned()));
     words.join(" ")
 }
 

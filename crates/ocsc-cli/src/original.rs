@@ -4,13 +4,16 @@
 //! repeating it on the original.
 
 use crate::code::extremes;
+use crate::data::Facts;
 use crate::model::Prepared;
+use crate::pairing::pair;
 use anyhow::{Context, Result};
 use ocsc::metrics::psnr;
 use ocsc::team::{Team, gather};
 use ocsc::{Real, Sample};
 use std::collections::HashMap;
 use std::fmt;
+use std::path::{Path, PathBuf};
 
 /// Pixels of image files are numbers from 0 to 1.
 const FULL_SCALE: f64 = 1.0;
@@ -18,23 +21,21 @@ const FULL_SCALE: f64 = 1.0;
 /// The data that were coded, by the names that their codes have.
 pub(crate) struct Originals<'a> {
     samples: Prepared<'a>,
-    by_stem: HashMap<String, usize>,
+    /// The number of the sample that each code was made of.
+    pairs: HashMap<PathBuf, usize>,
 }
 
 impl<'a> Originals<'a> {
-    pub(crate) fn new(samples: Prepared<'a>) -> Self {
-        let source = samples.source;
-        Originals { samples, by_stem: (0..source.len()).map(|i| (source.file_stem(i), i)).collect() }
+    pub(crate) fn new(samples: Prepared<'a>, codes: &[PathBuf], facts: &[Facts]) -> Result<Self> {
+        let pairs = pair(samples.source, codes, facts).context("--original")?;
+        Ok(Originals { samples, pairs: codes.iter().cloned().zip(pairs).collect() })
     }
 
-    /// The reconstruction from the code called `stem` in the original domain, and the range from black to white in which
+    /// The reconstruction from the code at `path` in the original domain, and the range from black to white in which
     /// to draw it beside its original.
-    pub(crate) fn bring_back(&self, stem: &str, reconstruction: Sample<f64>) -> Result<(Sample<f64>, (f64, f64))> {
+    pub(crate) fn bring_back(&self, path: &Path, reconstruction: Sample<f64>) -> Result<(Sample<f64>, (f64, f64))> {
         let source = self.samples.source;
-        let index = self.by_stem.get(stem).with_context(|| {
-            let (first, last) = (source.file_stem(0), source.file_stem(source.len() - 1));
-            format!("--original: expected a sample called {stem}, found {} from {first} to {last}", source.len())
-        })?;
+        let index = self.pairs.get(path).context("--original: expected one of the codes that were paired")?;
         let (original, undo) = self.samples.original(*index)?;
         let range = if source.is_images() == Some(true) { (0.0, FULL_SCALE) } else { extremes(&original) };
         let back = undo.apply(reconstruction).with_context(|| source.name(*index))?;

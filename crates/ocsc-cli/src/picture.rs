@@ -53,7 +53,7 @@ impl Picture {
     /// Writes a PNG file, first under a temporary name beside it, so that a reader never sees half a picture.
     pub(crate) fn save_png(&self, path: &Path) -> Result<()> {
         let bytes = self.png_bytes()?;
-        let written = ocsc::checkpoint::replace_file(path, |file| std::fs::write(file, bytes));
+        let written = ocsc::replace::write_file(path, bytes);
         written.with_context(|| format!("cannot write {}", path.display()))
     }
 }

@@ -4,12 +4,13 @@
 //! loads as a table with fixed columns. Readers accept an absent field as `null` and ignore fields they do not know.
 
 use crate::chart::{Chart, Series, Style};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
-use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
+/// Longer than any record; a file of another kind may have no line ends at all.
+const MAX_LINE: u64 = 1 << 16;
 /// Steps on each side of the smoothed training objective are at most the number of steps divided by this.
 const SMOOTHING: usize = 24;
 
@@ -70,16 +71,18 @@ pub(crate) struct Record {
 /// Reads a log. A last line without its newline, as a killed run leaves it, is ignored if it does not parse; any other
 /// bad line is an error that names file and line.
 pub(crate) fn read_records(path: &Path) -> Result<Vec<Record>> {
-    let file = File::open(path).with_context(|| format!("cannot open the run log {}", path.display()))?;
+    let file = ocsc::file::open(path).with_context(|| format!("cannot open the run log {}", path.display()))?;
     let mut reader = BufReader::new(file);
     let mut records = vec![];
     let mut line = vec![];
     for number in 1.. {
         line.clear();
-        let read = reader.read_until(b'\n', &mut line);
+        let read = reader.by_ref().take(MAX_LINE).read_until(b'\n', &mut line);
         if read.with_context(|| format!("cannot read the run log {}", path.display()))? == 0 {
             break;
         }
+        let short = (line.len() as u64) < MAX_LINE;
+        ensure!(short, "{}, line {number}: expected one JSON record of a run, found a longer line", path.display());
         if line.trim_ascii().is_empty() {
             continue;
         }

@@ -13,10 +13,12 @@ mod tests;
 pub(crate) use section::{Entry, Section, Table};
 
 use crate::chart::Chart;
+use crate::outputs::Outputs;
 use anyhow::{Context, Result};
 use askama::Template;
 use base64::prelude::{BASE64_STANDARD, Engine};
-use ocsc::checkpoint::replace_file;
+use ocsc::replace::write_file;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Pictures narrower than this are magnified with hard pixels rather than blurred.
@@ -150,26 +152,30 @@ pub(crate) fn render(report: &Report) -> Result<String> {
 }
 
 /// Writes the page, and beside it a folder of the same name, with every figure as SVG and CSV and every table as CSV.
-/// Returns the folder.
-pub(crate) fn write(path: &Path, report: &Report) -> Result<PathBuf> {
-    let save = |path: &Path, text: String| {
-        replace_file(path, |file| std::fs::write(file, text))
-            .with_context(|| format!("cannot write {}", path.display()))
-    };
+/// None of them may be one of the command's other `files`. Returns the folder.
+pub(crate) fn write(path: &Path, report: &Report, files: &mut Outputs) -> Result<PathBuf> {
     let name = path.file_stem().unwrap_or_default().display();
     let folder = path.with_file_name(format!("{name}-figures"));
-    std::fs::create_dir_all(&folder).with_context(|| format!("{}: cannot make this folder", folder.display()))?;
+    let mut texts = Vec::new();
     for section in &report.sections {
         let file = |title: &str, ending: &str| folder.join(format!("{}-{}.{ending}", section.id, slug(title)));
         for chart in &section.charts {
-            save(&file(&chart.title, "svg"), chart.to_svg())?;
-            save(&file(&chart.title, "csv"), chart.to_csv())?;
+            texts.push((file(&chart.title, "svg"), chart.to_svg()));
+            texts.push((file(&chart.title, "csv"), chart.to_csv()));
         }
         for table in &section.tables {
-            save(&file(&format!("table {}", table.title), "csv"), table.to_csv())?;
+            texts.push((file(&format!("table {}", table.title), "csv"), table.to_csv()));
         }
     }
-    save(path, render(report)?)?;
+    texts.push((path.to_owned(), render(report)?));
+    // Figures of equal titles share a file; the last one stays.
+    for path in texts.iter().map(|(path, _)| path).collect::<BTreeSet<_>>() {
+        files.write("--out", path)?;
+    }
+    std::fs::create_dir_all(&folder).with_context(|| format!("{}: cannot make this folder", folder.display()))?;
+    for (path, text) in texts {
+        write_file(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+    }
     Ok(folder)
 }
 

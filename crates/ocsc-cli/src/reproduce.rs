@@ -2,11 +2,12 @@
 
 use crate::args::Reproduce;
 use crate::code::make_folder;
-use crate::console::{self, Console};
+use crate::console::{self, Console, told};
 use crate::experiment::check_methods;
 use crate::experiment::run::{Place, run as run_experiment};
 use crate::experiment::runs::Runs;
 use crate::experiment::settings::{Kind, Settings, names};
+use crate::outputs::Outputs;
 use crate::summary;
 use anyhow::{Context, Result, ensure};
 
@@ -14,8 +15,11 @@ pub(crate) fn run(args: &Reproduce, threads: Option<usize>, console: &Console) -
     let all = args.name == "all";
     ensure!(!(all && args.settings.is_some()), "--settings: expected the name of one experiment, found all");
     let wanted: Vec<&str> = if all { names() } else { vec![args.name.as_str()] };
+    let mut files = Outputs::default();
+    files.read("the file of --settings", &args.settings);
+    args.results.as_ref().map_or(Ok(()), |path| summary::check_results(path, &mut files))?;
     make_folder(&args.out)?;
-    console::catch_interrupts()?;
+    console::catch_interrupts();
     let (mut done, mut skipped, mut failed) = (Vec::new(), Vec::new(), None);
     for name in wanted {
         let settings = changed(Settings::load(name, args.settings.as_deref())?, args);
@@ -24,27 +28,28 @@ pub(crate) fn run(args: &Reproduce, threads: Option<usize>, console: &Console) -
             Ok(settings) => settings,
             // Of all, those are made whose data are there.
             Err(error) if all => {
-                console.say(format!("{name}: {error:#}"));
-                skipped.push((name.to_owned(), format!("{error:#}")));
+                console.say(format!("{name}: {}", told(&error)));
+                skipped.push((name.to_owned(), told(&error)));
                 continue;
             }
             Err(error) => return Err(error.context(name.to_owned())),
         };
         console.say(format!("{name}: {}", settings.title));
         let folder = args.out.join("runs").join(if args.small { format!("{name}-small") } else { name.to_owned() });
+        files.write("--out", &folder.join("experiment.toml"))?;
         let place = Place { folder: folder.clone(), data: &args.data, threads, console };
         let ran = run_experiment(&settings, &place);
-        done.push(Runs::of_folder(&folder)?);
         if console::interrupted() {
             return ran.with_context(|| name.to_owned());
         }
+        done.push(Runs::of_folder(&folder)?);
         if let Err(error) = ran {
             failed = failed.or(Some(error.context(name.to_owned())));
         }
     }
     let words = if args.small { " --small" } else { "" };
     let command = format!("ocsc reproduce {}{words} --out {}", args.name, args.out.display());
-    summary::page(&args.out.join("report.html"), &done, &command, console)?;
+    summary::page(&args.out.join("report.html"), &done, &command, &mut files, console)?;
     if let Some(path) = &args.results {
         summary::results(path, &done, &skipped, console)?;
     }

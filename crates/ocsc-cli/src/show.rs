@@ -1,15 +1,20 @@
 //! `ocsc show` and `ocsc info`: look at a model file.
 
 use crate::args::{Info, Show};
-use crate::console::Console;
+use crate::console::{Console, counted};
+use crate::model;
+use crate::outputs::Outputs;
 use crate::picture::{dictionary_mosaic, legend};
 use anyhow::{Result, ensure};
-use ocsc::{Config, checkpoint};
+use ocsc::Config;
 
 pub(crate) fn show(args: &Show, console: &Console) -> Result<()> {
     let is_png = args.out.extension().is_some_and(|e| e.eq_ignore_ascii_case("png"));
     ensure!(is_png, "--out {}: expected a name ending in .png", args.out.display());
-    let saved = checkpoint::load::<f64>(&args.model)?;
+    let mut files = Outputs::default();
+    files.read("the model", [&args.model]);
+    files.write("--out", &args.out)?;
+    let saved = model::load::<f64>(&args.model, console)?;
     dictionary_mosaic(&saved.dictionary).save_png(&args.out)?;
     let legend = legend(saved.dictionary.shape()).map_or(String::new(), |legend| format!("; {legend}"));
     let n = saved.dictionary.n_filters();
@@ -18,14 +23,15 @@ pub(crate) fn show(args: &Show, console: &Console) -> Result<()> {
 }
 
 pub(crate) fn info(args: &Info, console: &Console) -> Result<()> {
-    let saved = checkpoint::load::<f64>(&args.model)?;
+    let saved = model::load::<f64>(&args.model, console)?;
     let norms = saved.dictionary.norms();
     let largest = norms.iter().copied().fold(0.0, f64::max);
     if args.json {
         let (shape, rank) = (saved.dictionary.shape(), saved.dictionary.rank());
         let result = serde_json::json!({
             "n_filters": saved.dictionary.n_filters(), "channels": shape.channels, "filter_shape": shape.axes(rank),
-            "largest_norm": largest, "checkpoint": saved.progress, "config": saved.config,
+            "largest_norm": largest, "checkpoint": saved.progress, "config": saved.config, "checksum": saved.checksum,
+            "dictionary_checksum": saved.dictionary_checksum, "data": saved.attached.data,
         });
         return console.result(serde_json::to_string_pretty(&result)?);
     }
@@ -34,12 +40,15 @@ pub(crate) fn info(args: &Info, console: &Console) -> Result<()> {
     rows.push(("largest norm".to_owned(), format!("{largest}")));
     let progress = match saved.progress {
         Some(p) => format!(
-            "yes: {} samples, {} whole passes, {:.1} s; go on with `ocsc learn DATA --resume`",
-            p.samples, p.pass, p.seconds
+            "yes: {}, {}, {:.1} s; go on with `ocsc learn DATA --resume`",
+            counted(p.samples, "sample"),
+            counted(p.pass, "whole pass"),
+            p.seconds
         ),
         None => "no".to_owned(),
     };
     rows.push(("checkpoint".to_owned(), progress));
+    rows.push(("checksum".to_owned(), saved.checksum.unwrap_or("none".to_owned())));
     console.table(&rows)
 }
 

@@ -4,20 +4,25 @@
 //! does not grow with their number.
 
 use crate::args::{Code, DataArgs, Learn};
-use crate::code::{Tally, make_folder};
-use crate::console::{self, Console};
+use crate::code::{Tally, facts, make_folder};
+use crate::console::{self, Console, Interrupted, counted, told};
 use crate::crew::Crew;
 use crate::data::raw::Frames;
-use crate::data::{Masks, Source};
+use crate::data::{Masks, Source, split_pick};
+use crate::fingerprint;
 use crate::learn;
 use crate::model::{Prepared, check_masked, preprocessing_of};
-use crate::watch::{Log, Watch};
+use crate::open;
+use crate::outputs::Outputs;
+use crate::watch::{Log, Resumed, Watch};
 use anyhow::{Context, Result, anyhow, bail, ensure};
+use ocsc::checkpoint::{Attached, Saved};
 use ocsc::coder::Coder;
 use ocsc::preprocess::Preprocess;
 use ocsc::train::{Progress, Schedule, Stream, train_stream};
-use ocsc::{Config, Dictionary, Real, Sample, Samples, checkpoint};
+use ocsc::{Config, Learner, Real, Sample, Samples, checkpoint};
 use std::io::{IsTerminal, Stdin};
+use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
@@ -39,9 +44,10 @@ pub(crate) fn learn<T: Real>(args: &Learn, test: Option<&Source>, console: &Cons
     let once = "standard input can be read once";
     ensure!(args.passes.is_none_or(|passes| passes == 1), "--passes: expected 1, as {once}");
     ensure!(args.stop_tol.is_none(), "--stop-tol compares passes, but {once}");
-    let saved = args.resume.as_ref().map(|path| checkpoint::load::<T>(path)?.resume()).transpose()?;
+    let attached = Attached { data: Some(fingerprint::of_stream(args)), ..Attached::default() };
+    let saved = args.resume.as_ref().map(|path| resumed::<T>(path, args, &attached, console)).transpose()?;
     let config = match &saved {
-        Some((learner, _)) => learner.config().clone(),
+        Some((learner, ..)) => learner.config().clone(),
         None => {
             let steps = preprocessing_of(&args.model.preprocess, true, is_masked(&args.data))?;
             args.model.config(2, steps, false)?
@@ -49,24 +55,31 @@ pub(crate) fn learn<T: Real>(args: &Learn, test: Option<&Source>, console: &Cons
     };
     ensure!(!config.method.is_batch(), "--method {}: expected one that learns online, as {once}", config.method);
     let mut frames = Arriving::<T>::start(&args.data, &config.preprocess)?;
-    console::catch_interrupts()?;
+    console::catch_interrupts();
     let first = frames.take(config.batch_size, console)?;
-    ensure!(!first.is_empty(), "stdin: interrupted before the first frame; nothing was written");
-    let (learner, progress) = match saved {
+    if first.is_empty() {
+        return Err(Interrupted("stdin: interrupted before the first frame; nothing was written".to_owned()).into());
+    }
+    let (learner, progress, recorded) = match saved {
         Some(saved) => saved,
         None => {
             let all: Vec<usize> = (0..first.len()).collect();
-            (learn::started(args, config.clone(), &first, &all, |_| None, console)?, Progress::default())
+            let learner = learn::started(args, config.clone(), &first, &all, |_| None, console)?;
+            (learner, Progress::default(), Attached::default())
         }
     };
+    let channels = Some(learner.dictionary().shape().channels);
+    let test = test.map(|test| open::alike(test, &config.preprocess, channels, &Crew::alone(), console)).transpose()?;
+    let test = test.as_ref();
     if let Some(test) = test {
         learn::check_test(&Crew::alone(), test, &config, learner.dictionary(), args.data.strict)?;
     }
     let test = test.map(|source| Prepared::new(source, &config.preprocess));
-    let log = args.log.as_ref().map(|path| Log::open(path, args.resume.as_ref().map(|_| &progress))).transpose()?;
+    let resumed = args.resume.as_ref().map(|_| Resumed::new(&progress, &recorded.notes));
+    let log = args.log.as_ref().map(|path| Log::open(path, resumed)).transpose()?;
     let bar = console.progress("learning", args.data.limit.map(|limit| progress.samples + limit), progress.samples);
     let out = learn::out(args)?;
-    let mut watch = Watch::new(bar, log, Some(learn::checkpoints(args, out)));
+    let mut watch = Watch::new(bar, log, Some(learn::checkpoints(args, out, &attached)));
     let schedule = Schedule {
         stop_tol: None,
         time_limit: args.time_limit.and_then(|limit| Duration::try_from_secs_f64(limit).ok()),
@@ -77,16 +90,32 @@ pub(crate) fn learn<T: Real>(args: &Learn, test: Option<&Source>, console: &Cons
     let test = test.as_ref().map(|test| test as &dyn Samples<T>);
     let mut frames = Begun { first: Some(first), frames, console, raised: None };
     let trained = train_stream(learner.as_mut(), 1, &mut frames, test, &schedule, progress, &mut watch);
-    let (last, reseeded) = (watch.last, watch.reseeded);
+    let (last, tested, notes) = (watch.last, watch.test.take(), watch.notes());
     drop(watch);
     let outcome = match trained {
         Ok(outcome) => outcome,
         Err(error) => {
             let error = frames.raised.unwrap_or_else(|| error.into());
-            return Err(learn::rescued(error, learner.as_ref(), last.or(Some(progress)), out));
+            let attached = Attached { notes, ..attached };
+            return Err(learn::rescued(error, learner.as_ref(), last.or(Some(progress)), out, &attached));
         }
     };
-    learn::finish(args, learner.as_ref(), &outcome, reseeded, console)
+    learn::finish(args, learner.as_ref(), &outcome, tested, &attached, console)
+}
+
+/// A learner that goes on from a checkpoint, where, and what was attached to it.
+fn resumed<T: Real>(
+    path: &Path,
+    args: &Learn,
+    now: &Attached,
+    console: &Console,
+) -> Result<(Box<dyn Learner<T>>, Progress, Attached)> {
+    let saved = checkpoint::load::<T>(path)?;
+    let (learner, progress) = saved.resume()?;
+    let (crew, method) = (Crew::alone(), learner.config().method);
+    let (recorded, now) = (saved.attached.data.as_ref(), now.data.as_ref());
+    let progress = fingerprint::go_on(args, &crew, recorded, now, method, progress, console)?;
+    Ok((learner, progress, saved.attached))
 }
 
 /// Frames of which the first were taken already.
@@ -104,7 +133,7 @@ impl<T: Real> Stream<T> for Begun<'_, T> {
             return Ok(Some(first));
         }
         let taken = self.frames.take(n, self.console).map_err(|error| {
-            let told = ocsc::Error::Source(format!("{error:#}"));
+            let told = ocsc::Error::Source(told(&error));
             self.raised = Some(error);
             told
         })?;
@@ -112,7 +141,7 @@ impl<T: Real> Stream<T> for Begun<'_, T> {
     }
 
     fn name(&self, n: usize) -> String {
-        format!("stdin: after {n} samples")
+        format!("stdin: after {}", counted(n, "sample"))
     }
 }
 
@@ -120,28 +149,47 @@ impl<T: Real> Stream<T> for Begun<'_, T> {
 pub(crate) fn code<T: Real>(
     args: &Code,
     config: &Config,
-    dictionary: &Dictionary<T>,
+    saved: &Saved<T>,
     coder: &mut dyn Coder<T>,
     console: &Console,
 ) -> Result<()> {
+    let dictionary = &saved.dictionary;
     let mut frames = Arriving::<T>::start(&args.data, &config.preprocess)?;
     make_folder(&args.out)?;
     let bar = console.progress("coding", args.data.limit, 0);
-    let mut tally = Tally::new(args, config, dictionary.rank(), bar);
-    console::catch_interrupts()?;
-    let mut done = 0;
+    let facts = facts(saved, config, is_masked(&args.data));
+    let mut tally = Tally::new(args, config, dictionary.rank(), facts, bar);
+    console::catch_interrupts();
+    let mut files = Outputs::default();
+    files.read("the model", [&args.model]);
+    files.read("the mask", args.data.reading.mask.iter().map(|mask| split_pick(mask).0));
+    let monitor = tally.monitor();
+    let mut taken = 0;
     loop {
-        let group = frames.take(TOGETHER, console)?;
+        let mut group = frames.take(TOGETHER, console)?;
+        let at_end = group.is_empty();
+        let mut numbers = Vec::new();
         for sample in &group {
             dictionary.check_sample_shape(sample.shape()).context("stdin: a frame")?;
+            let is_there = files.find("--out", &args.out.join(format!("frame-{taken:06}.npz")))?.is_some();
+            numbers.push((!(is_there && args.skip_existing)).then_some(taken));
+            taken += 1;
         }
-        for coded in coder.code_all(&group).with_context(|| format!("stdin: after {done} frames"))? {
-            tally.add(&format!("frame-{done:06}"), &coded)?;
-            done += 1;
+        let mut wanted = numbers.iter();
+        group.retain(|_| wanted.next().is_some_and(Option::is_some));
+        let coded = match coder.code_all(&group, &*monitor) {
+            Err(ocsc::Error::Stopped) => Vec::new(),
+            coded => coded.with_context(|| format!("stdin: before frame {taken}"))?,
+        };
+        for ((number, sample), coded) in numbers.into_iter().flatten().zip(&group).zip(&coded) {
+            tally.add(&format!("frame-{number:06}"), format!("stdin[{number}]"), sample, coded)?;
         }
-        ensure!(!console::interrupted(), "interrupted after {done} frames; their codes are kept");
-        if group.is_empty() {
-            return tally.report(console);
+        if console::interrupted() {
+            let done = counted(tally.samples(), "frame");
+            return Err(Interrupted(format!("interrupted after {done}; their codes are kept")).into());
+        }
+        if at_end {
+            return tally.report(None, console);
         }
     }
 }
@@ -158,9 +206,28 @@ enum Message<T> {
     Failed(anyhow::Error),
 }
 
+/// Reads the next frame.
+type Read<T> = Box<dyn FnMut() -> Message<T> + Send>;
+
+/// Where messages come from.
+enum Messages<T> {
+    Thread(Receiver<Message<T>>),
+    /// Where no thread could be started: read when asked for, and Ctrl-C is heard when a frame has come.
+    InLine(Read<T>),
+}
+
+impl<T> Messages<T> {
+    fn next(&mut self) -> Result<Message<T>, RecvTimeoutError> {
+        match self {
+            Messages::Thread(messages) => messages.recv_timeout(PATIENCE),
+            Messages::InLine(read) => Ok(read()),
+        }
+    }
+}
+
 /// Frames as they arrive, read and preprocessed by a thread.
 struct Arriving<T> {
-    messages: Receiver<Message<T>>,
+    messages: Messages<T>,
     bytes: usize,
     /// Frames so far, and at most.
     taken: usize,
@@ -183,17 +250,28 @@ impl<T: Real> Arriving<T> {
         let input = std::io::stdin();
         let mut frames = Frames::new(input, size.height, size.width, data.raw_format, data.reading.nan_is_missing);
         let (bytes, preprocess) = (frames.bytes(), preprocess.clone());
+        let read: Read<T> = Box::new(move || next_message(&mut frames, mask.as_ref(), &preprocess));
         let (sender, messages) = sync_channel(1);
-        std::thread::Builder::new().spawn(move || {
+        let (hand_over, reader) = sync_channel(1);
+        let started = std::thread::Builder::new().spawn(move || {
+            let Ok(mut read): Result<Read<T>, _> = reader.recv() else { return };
             loop {
-                let message = next_message(&mut frames, mask.as_ref(), &preprocess);
+                let message = read();
                 let last = !matches!(message, Message::Frame(_));
                 // A closed channel means that enough were taken.
                 if sender.send(message).is_err() || last {
                     return;
                 }
             }
-        })?;
+        });
+        let messages = match started {
+            Ok(_) => {
+                // It is there, and waits.
+                let _ = hand_over.send(read);
+                Messages::Thread(messages)
+            }
+            Err(_) => Messages::InLine(read),
+        };
         Ok(Arriving { messages, bytes, taken: 0, limit: data.limit.unwrap_or(usize::MAX), ended: false })
     }
 
@@ -201,13 +279,13 @@ impl<T: Real> Arriving<T> {
     fn take(&mut self, n: usize, console: &Console) -> Result<Vec<Sample<T>>> {
         let mut batch = Vec::new();
         while batch.len() < n && self.taken < self.limit && !self.ended && !console::interrupted() {
-            match self.messages.recv_timeout(PATIENCE) {
+            match self.messages.next() {
                 Ok(Message::Frame(sample)) => {
                     batch.push(sample);
                     self.taken += 1;
                 }
                 Ok(Message::End(left_over)) => self.end(left_over, console)?,
-                Ok(Message::Failed(error)) => return Err(anyhow!("stdin: frame {}: {error:#}", self.taken)),
+                Ok(Message::Failed(error)) => return Err(anyhow!("stdin: frame {}: {}", self.taken, told(&error))),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => self.ended = true,
             }

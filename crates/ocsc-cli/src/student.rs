@@ -1,21 +1,21 @@
-//! Welch's t-test, which says whether two methods differ by more than the luck of their seeds.
+//! Student's paired t-test, which says whether two methods differ by more than the luck of their seeds.
 //!
-//! **Question.** Of two sets of runs with means m_1, m_2, deviations s_1, s_2 and n_1, n_2 runs: how likely is a difference
-//! of the means at least this large if there is none? With v_i = s_i^2 / n_i,
+//! **Question.** Runs of two methods with the same seed begin with the same dictionary, visit the same samples and are tested on the
+//! same ones, so they are compared with each other. Of the differences of n such pairs, with mean m and deviation s: how likely is
+//! a mean at least this large if there is no difference? With
 //!
 //! ```text
-//! t  = (m_1 - m_2) / sqrt(v_1 + v_2)
-//! df = (v_1 + v_2)^2 / ( v_1^2 / (n_1 - 1) + v_2^2 / (n_2 - 1) )
+//! t  = m / (s / sqrt(n))          df = n - 1
 //! ```
 //!
-//! and the answer is the probability that Student's t with df degrees of freedom is beyond +-t (B. L. Welch, Biometrika 34,
-//! 1947). The paper only says "pairwise t-test". Welch's needs no equal deviations, which the methods do not have, and no
-//! pairs of equal seeds; and it can be computed from printed means and deviations too.
+//! the answer is the probability that Student's t with df degrees of freedom is beyond +-t (Student, Biometrika 6, 1908). What all
+//! methods owe to the luck of a seed cancels in the differences, and a test of two sets of runs without pairs would take it for noise.
 //!
 //! **Student's t** through x = sqrt(df) tan(a), under which its density becomes cos(a)^(df - 1): one integral over a finite
 //! interval, done by the double-exponential rule, to which the root at the far end is no obstacle. The crate `statrs` would
 //! bring 40 others for this one function.
 
+use std::collections::BTreeMap;
 use std::f64::consts::FRAC_PI_2;
 
 /// Below this probability two means are said to differ: 95 % confidence.
@@ -44,23 +44,22 @@ impl Summary {
     }
 }
 
-/// Whether the means differ at 95 % confidence; single runs say nothing about it.
-pub(crate) fn differ(a: Summary, b: Summary) -> bool {
-    welch(a, b).is_some_and(|p| p < SIGNIFICANT)
+/// Values by seed.
+pub(crate) type BySeed = BTreeMap<u64, f64>;
+
+/// Whether methods differ at 95 % confidence, by the runs whose seeds both have; none if these are fewer than two.
+pub(crate) fn differ(a: &BySeed, b: &BySeed) -> Option<bool> {
+    paired(a, b).map(|p| p < SIGNIFICANT)
 }
 
-/// The probability of a difference at least this large by luck; none unless both sets have at least two runs.
-fn welch(a: Summary, b: Summary) -> Option<f64> {
-    if a.n < 2 || b.n < 2 {
-        return None;
+/// The probability of a mean difference at least this large by luck; none unless there are at least two pairs.
+fn paired(a: &BySeed, b: &BySeed) -> Option<f64> {
+    let differences: Vec<f64> = a.iter().filter_map(|(seed, value)| Some(value - b.get(seed)?)).collect();
+    let Summary { n, mean, deviation } = Summary::of(&differences).filter(|summary| summary.n > 1)?;
+    if deviation == 0.0 {
+        return Some(if mean == 0.0 { 1.0 } else { 0.0 });
     }
-    let [va, vb] = [a, b].map(|s| s.deviation.powi(2) / s.n as f64);
-    let difference = (a.mean - b.mean).abs();
-    if va + vb == 0.0 {
-        return Some(if difference == 0.0 { 1.0 } else { 0.0 });
-    }
-    let df = (va + vb).powi(2) / (va.powi(2) / (a.n - 1) as f64 + vb.powi(2) / (b.n - 1) as f64);
-    Some(beyond(difference / (va + vb).sqrt(), df))
+    Some(beyond(mean / (deviation / (n as f64).sqrt()), (n - 1) as f64))
 }
 
 /// The probability that Student's t with `df` degrees of freedom (at least 1) is beyond +-`t`.
@@ -118,20 +117,25 @@ mod tests {
         assert!(beyond(3.0, 2.0) > beyond(3.0, 1.5).min(beyond(3.0, 2.5)) && beyond(3.0, 1.5) > beyond(3.0, 2.0));
     }
 
+    fn by_seed(values: &[f64]) -> BySeed {
+        (0..).zip(values.iter().copied()).collect()
+    }
+
     #[test]
     fn a_worked_example() {
-        // Equal sizes and deviations: t = 1 / sqrt(2 * 2.5 / 5) = 1 with 8 degrees of freedom.
-        let a = Summary::of(&[1.0, 2.0, 3.0, 4.0, 5.0]).unwrap();
-        let b = Summary::of(&[2.0, 3.0, 4.0, 5.0, 6.0]).unwrap();
-        assert_eq!((a.n, a.mean), (5, 3.0));
-        assert!((a.deviation - 2.5f64.sqrt()).abs() < 1e-15);
-        assert!((welch(a, b).unwrap() - 0.346_593_507_087_334).abs() < 1e-10, "{:?}", welch(a, b));
-        assert!(!differ(a, b));
-        // Unequal ones: v = 0.5 and 0.04, t = 4 / sqrt(0.54) = 5.443, df = 0.2916 / (0.0625 + 0.0016 / 9) = 4.652.
-        let b = Summary { n: 10, mean: 7.0, deviation: 0.4f64.sqrt() };
-        let p = welch(a, b).unwrap();
-        assert!(beyond(5.4433105, 4.6524) > 0.0 && (p - beyond(5.4433105, 4.6524)).abs() < 1e-6, "{p}");
-        assert!(differ(a, b) && differ(b, a));
+        // Differences 1, 2, 3, 4: mean 2.5, deviation sqrt(5/3), t = 2.5 / sqrt(5/12) = 3.873 with 3 degrees of freedom.
+        let a = by_seed(&[11.0, 22.0, 33.0, 44.0]);
+        let b = by_seed(&[10.0, 20.0, 30.0, 40.0]);
+        let t: f64 = 2.5 / (5.0f64 / 12.0).sqrt();
+        // The closed form for 3 degrees of freedom.
+        let x = t / 3f64.sqrt();
+        let expected = 1.0 - (x.atan() + x / (1.0 + x * x)) / FRAC_PI_2;
+        assert!((paired(&a, &b).unwrap() - expected).abs() < 1e-11, "{:?} {expected}", paired(&a, &b));
+        assert!((expected - 0.0305).abs() < 1e-4, "{expected}");
+        assert_eq!((differ(&a, &b), differ(&b, &a)), (Some(true), Some(true)));
+        // Without the pairs, the luck of the seeds hides it.
+        let shuffled = by_seed(&[30.0, 10.0, 40.0, 20.0]);
+        assert_eq!(differ(&a, &shuffled), Some(false));
     }
 
     #[test]
@@ -140,8 +144,11 @@ mod tests {
         let two = Summary::of(&[5.0, 5.0, f64::NAN]).unwrap();
         assert_eq!((one.deviation, two.n, two.deviation), (0.0, 2, 0.0));
         assert_eq!(Summary::of(&[f64::INFINITY]), None);
-        assert_eq!(welch(one, two), None);
-        assert_eq!(welch(two, two), Some(1.0));
-        assert_eq!(welch(two, Summary { mean: 5.1, ..two }), Some(0.0));
+        assert_eq!(paired(&by_seed(&[1.0]), &by_seed(&[2.0])), None, "a single pair says nothing");
+        assert_eq!(paired(&by_seed(&[1.0, 2.0]), &by_seed(&[2.0])), None);
+        let apart: BySeed = [(7, 1.0), (8, 2.0)].into();
+        assert_eq!(paired(&by_seed(&[1.0, 2.0]), &apart), None, "no seed is shared");
+        assert_eq!(paired(&by_seed(&[5.0, 6.0]), &by_seed(&[5.0, 6.0])), Some(1.0));
+        assert_eq!(paired(&by_seed(&[5.0, 6.0]), &by_seed(&[4.0, 5.0])), Some(0.0));
     }
 }

@@ -3,16 +3,18 @@
 use crate::args::Every;
 use crate::console::{Progress as Bar, interrupted};
 use crate::record::{Event, Record, peak_rss_bytes};
-use ocsc::checkpoint::replace_file;
+use ocsc::checkpoint::{Attached, Notes};
 use ocsc::learner::Step;
-use ocsc::observe::{Moment, Observer};
+use ocsc::observe::{Moment, Monitor, Observer};
+use ocsc::replace::{check_writable, write_file};
 use ocsc::train::{Evaluation, Outcome, Progress};
 use ocsc::{Error, Real, Result, checkpoint};
 use std::fs::File;
-use std::io::Write;
+use std::io::{ErrorKind, Seek, SeekFrom, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// Watches `ocsc learn` and `ocsc demo`.
 pub(crate) struct Watch {
@@ -21,23 +23,32 @@ pub(crate) struct Watch {
     pub(crate) checkpoints: Option<Checkpoints>,
     /// Sums over the current pass: objective, gap, non-zeros, samples.
     pub(crate) pass: PassSums,
-    pub(crate) test: Option<Evaluation>,
+    /// The last evaluation, and after how many samples it was made.
+    pub(crate) test: Option<(usize, Evaluation)>,
     /// Where the run was after its last step.
     pub(crate) last: Option<Progress>,
-    /// Filters replaced so far.
-    pub(crate) reseeded: usize,
+    /// Whether the current step is in the log already, without its evaluation.
+    is_logged: bool,
 }
+
+/// A checkpoint is written before an evaluation if the last one is older than so many times what it took to write.
+const WORTH: u32 = 20;
 
 /// Where checkpoints are written, and when.
 pub(crate) struct Checkpoints {
     path: PathBuf,
     every: Every,
+    /// When the last one was written, how long that took, and after how many samples.
     last: Instant,
+    took: Duration,
+    samples: Option<usize>,
+    attached: Attached,
 }
 
 impl Checkpoints {
-    pub(crate) fn new(path: &Path, every: Every) -> Self {
-        Checkpoints { path: path.to_owned(), every, last: Instant::now() }
+    pub(crate) fn new(path: &Path, every: Every, attached: Attached) -> Self {
+        let (path, last, took) = (path.to_owned(), Instant::now(), Duration::ZERO);
+        Checkpoints { path, every, last, took, samples: None, attached }
     }
 
     /// After a step from `n` samples: whether it is time.
@@ -46,6 +57,15 @@ impl Checkpoints {
             Every::Samples(every) => progress.samples / every > (progress.samples - n) / every,
             Every::Time(time) => self.last.elapsed() >= time,
         }
+    }
+
+    /// Writes a checkpoint, after the lines of the log that it has.
+    fn save<T: Real>(&mut self, run: &Moment<'_, T>, log: Option<&Log>) -> Result<()> {
+        let begun = Instant::now();
+        log.map_or(Ok(()), Log::flush)?;
+        checkpoint::save_attaching(&self.path, run.learner, Some(run.progress), &self.attached)?;
+        (self.last, self.took, self.samples) = (Instant::now(), begun.elapsed(), Some(run.progress.samples));
+        Ok(())
     }
 }
 
@@ -61,47 +81,87 @@ pub(crate) struct PassSums {
 
 impl Watch {
     pub(crate) fn new(bar: Bar, log: Option<Log>, checkpoints: Option<Checkpoints>) -> Self {
-        Watch { bar, log, checkpoints, pass: PassSums::default(), test: None, last: None, reseeded: 0 }
+        Watch { bar, log, checkpoints, pass: PassSums::default(), test: None, last: None, is_logged: false }
+    }
+
+    /// What a checkpoint of a run that ends here must note: the step that could not be written to the log.
+    pub(crate) fn notes(&self) -> Notes {
+        let unwritten = self.log.as_ref().and_then(|log| log.unwritten.clone());
+        unwritten.map(|line| (UNWRITTEN.to_owned(), line)).into_iter().collect()
     }
 
     fn write(&mut self, record: &Record) -> Result<()> {
         self.log.as_mut().map_or(Ok(()), |log| log.write(record))
+    }
+
+    /// Keeps the evaluation that was just made, if one was.
+    fn remember<T: Real>(&mut self, run: &Moment<'_, T>) {
+        self.test = run.test.map(|test| (run.progress.samples, test.clone())).or(self.test.take());
     }
 }
 
 impl<T: Real> Observer<T> for Watch {
     fn step(&mut self, run: &Moment<'_, T>, step: &Step<T>) -> Result<ControlFlow<()>> {
         self.last = Some(*run.progress);
-        let n = step.coded.len();
+        let n = step.totals.count;
         self.pass.objective += step.objective() * n as f64;
         self.pass.nonzeros += step.nonzeros() * n as f64;
         self.pass.gap = self.pass.gap.max(step.gap());
         self.pass.samples += n;
         self.pass.reseeded += step.update.reseeded;
-        self.reseeded += step.update.reseeded;
-        self.test = run.test.cloned().or(self.test.take());
-        let mut record = record(Event::Step, run);
-        record.objective = Some(step.objective());
-        record.gap = Some(step.gap());
-        record.nonzeros = Some(step.nonzeros());
-        record.dictionary_change = Some(step.dictionary_change);
-        record.stationarity = step.update.stationarity;
-        record.reseeded = Some(step.update.reseeded as u64);
-        self.write(&record)?;
-        let test = self.test.as_ref().map_or(String::new(), |t| format!("  test {:.1}", t.objective));
+        self.remember(run);
+        let record = of_step(run, step);
+        match self.log.as_mut() {
+            Some(log) if self.is_logged => log.amend(&record)?,
+            Some(log) => log.write(&record)?,
+            None => {}
+        }
+        self.is_logged = false;
+        let test = self.test.as_ref().map_or(String::new(), |(_, t)| format!("  test {:.1}", t.objective));
         self.bar.reach(
             run.progress.samples + run.progress.skipped,
-            &format!("objective {:.1}  gap {:.2} %{test}", step.objective(), 100.0 * step.gap()),
+            &format!("objective {:.4} per value  gap {:.2} %{test}", step.objective_per_value(), 100.0 * step.gap()),
         );
-        if let Some(checkpoints) = self.checkpoints.as_mut().filter(|c| c.due(run.progress, n)) {
-            checkpoint::save(&checkpoints.path, run.learner, Some(run.progress))?;
-            checkpoints.last = Instant::now();
+        let is_due = |c: &&mut Checkpoints| c.due(run.progress, n) && c.samples != Some(run.progress.samples);
+        if let Some(checkpoints) = self.checkpoints.as_mut().filter(is_due) {
+            checkpoints.save(run, self.log.as_ref())?;
         }
         Ok(if interrupted() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     }
 
+    /// Saves the run: an evaluation may take longer than all before it. The step that it belongs to must be in the log by then,
+    /// since a run that is resumed from here does not make it again.
+    fn before_test(&mut self, run: &Moment<'_, T>, step: Option<&Step<T>>) -> Result<()> {
+        self.last = Some(*run.progress);
+        let n = step.map_or(0, |step| step.totals.count);
+        let is_due = |c: &Checkpoints| {
+            c.samples != Some(run.progress.samples)
+                && (c.due(run.progress, n) || c.last.elapsed() >= WORTH * c.took || c.samples.is_none())
+        };
+        if !self.checkpoints.as_ref().is_some_and(is_due) {
+            return Ok(());
+        }
+        if let (Some(step), Some(log)) = (step, self.log.as_mut().filter(|log| log.is_file)) {
+            log.write(&of_step(run, step))?;
+            self.is_logged = true;
+        }
+        self.checkpoints.as_mut().map_or(Ok(()), |checkpoints| checkpoints.save(run, self.log.as_ref()))
+    }
+
+    fn testing(&mut self, done: usize, of: usize) {
+        self.bar.testing(done, of);
+    }
+
+    fn monitor(&self) -> Arc<dyn Monitor> {
+        self.bar.monitor()
+    }
+
+    fn notice(&mut self, message: &str) {
+        self.bar.note(message);
+    }
+
     fn pass(&mut self, run: &Moment<'_, T>) -> Result<ControlFlow<()>> {
-        self.test = run.test.cloned().or(self.test.take());
+        self.remember(run);
         let sums = std::mem::take(&mut self.pass);
         let mut record = record(Event::Pass, run);
         if sums.samples > 0 {
@@ -120,7 +180,21 @@ impl<T: Real> Observer<T> for Watch {
     }
 
     fn end(&mut self, run: &Moment<'_, T>, _outcome: &Outcome) -> Result<()> {
+        self.remember(run);
         self.write(&record(Event::End, run))
+    }
+}
+
+/// The log's line of a step.
+fn of_step<T: Real>(run: &Moment<'_, T>, step: &Step<T>) -> Record {
+    Record {
+        objective: Some(step.objective()),
+        gap: Some(step.gap()),
+        nonzeros: Some(step.nonzeros()),
+        dictionary_change: Some(step.dictionary_change),
+        stationarity: step.update.stationarity,
+        reseeded: Some(step.update.reseeded as u64),
+        ..record(Event::Step, run)
     }
 }
 
@@ -152,6 +226,27 @@ fn record<T: Real>(event: Event, run: &Moment<'_, T>) -> Record {
 pub(crate) struct Log {
     path: PathBuf,
     file: File,
+    /// Whether its lines can be written anew: not those of a pipe.
+    is_file: bool,
+    /// Where the last line begins, and its length.
+    last: (u64, usize),
+    /// The line of a step that could not be written.
+    unwritten: Option<String>,
+}
+
+/// What the note with a log's missing line is called.
+const UNWRITTEN: &str = "unwritten log";
+
+/// Where a resumed run was, and the line that is missing in its log.
+pub(crate) struct Resumed<'a> {
+    pub(crate) progress: &'a Progress,
+    pub(crate) unwritten: Option<&'a str>,
+}
+
+impl<'a> Resumed<'a> {
+    pub(crate) fn new(progress: &'a Progress, notes: &'a Notes) -> Self {
+        Resumed { progress, unwritten: notes.get(UNWRITTEN).map(String::as_str) }
+    }
 }
 
 impl Log {
@@ -159,32 +254,77 @@ impl Log {
     ///
     /// Dropped are the line that a kill cut short, the steps after the checkpoint, which will be made again, and the
     /// `end` of the interrupted run, which was none.
-    pub(crate) fn open(path: &Path, resumed: Option<&Progress>) -> Result<Self> {
+    pub(crate) fn open(path: &Path, resumed: Option<Resumed<'_>>) -> Result<Self> {
         let io = |e| Error::io(path, e);
-        let Some(progress) = resumed.filter(|_| path.exists()) else {
-            return Ok(Log { path: path.to_owned(), file: File::create(path).map_err(io)? });
-        };
-        let text = std::fs::read_to_string(path).map_err(io)?;
-        let kept: Result<String> = text
-            .split_inclusive('\n')
-            .filter(|line| line.ends_with('\n') && !line.trim().is_empty())
-            .map(|line| serde_json::from_str::<Record>(line).map(|record| (line, record)))
-            .filter(|line| !line.as_ref().is_ok_and(|(_, record)| is_undone(record, progress)))
-            .map(|line| line.map(|(line, _)| line).map_err(|e| Error::file(path, "run log", "records of a run", e)))
-            .collect();
-        let kept = kept?;
-        if kept.len() < text.len() {
-            replace_file(path, |file| std::fs::write(file, &kept)).map_err(io)?;
+        let is_there = path.try_exists().map_err(io)?;
+        if is_there && std::fs::metadata(path).is_ok_and(|metadata| metadata.is_file()) {
+            check_writable(path)?;
         }
-        let file = File::options().append(true).open(path).map_err(io)?;
-        Ok(Log { path: path.to_owned(), file })
+        let file = match resumed.filter(|_| is_there) {
+            None => File::create(path).map_err(io)?,
+            Some(resumed) => {
+                let text = std::fs::read_to_string(path).map_err(io)?;
+                let kept = kept(path, &text, &resumed)?;
+                if kept != text {
+                    write_file(path, &kept).map_err(io)?;
+                }
+                File::options().write(true).open(path).map_err(io)?
+            }
+        };
+        let is_file = file.metadata().map_err(io)?.is_file();
+        Ok(Log { path: path.to_owned(), file, is_file, last: (0, 0), unwritten: None })
     }
 
     fn write(&mut self, record: &Record) -> Result<()> {
-        let line = serde_json::to_string(record).map_err(|e| Error::io(&self.path, e.into()))?;
-        // One write per line, so that a kill cannot leave half of one behind a whole one.
-        self.file.write_all(format!("{line}\n").as_bytes()).map_err(|e| Error::io(&self.path, e))
+        let end = if self.is_file { self.file.seek(SeekFrom::End(0)) } else { Ok(0) };
+        let end = end.map_err(|e| Error::io(&self.path, e))?;
+        self.put(end, 0, record)
     }
+
+    /// Writes the last line anew, in one write over the old one, so that a kill leaves the old or the new.
+    fn amend(&mut self, record: &Record) -> Result<()> {
+        let (start, length) = self.last;
+        self.file.seek(SeekFrom::Start(start)).map_err(|e| Error::io(&self.path, e))?;
+        self.put(start, length, record)
+    }
+
+    /// Writes a line of at least this length, which begins at `start`, where the file is.
+    fn put(&mut self, start: u64, length: usize, record: &Record) -> Result<()> {
+        let line = serde_json::to_string(record).map_err(|e| Error::io(&self.path, e.into()))?;
+        let line = format!("{line:0$}\n", length.saturating_sub(1));
+        self.last = (start, line.len());
+        // One write per line, so that a kill cannot leave half of one behind a whole one.
+        self.file.write_all(line.as_bytes()).map_err(|e| {
+            // Passes and ends are told again by the run that goes on; steps that a checkpoint has are not made again.
+            self.unwritten = Some(line).filter(|_| record.event == Event::Step);
+            if self.is_file {
+                // Half a line over a whole one would be neither; it is noted, so it can go.
+                let _ = self.file.set_len(start);
+            }
+            Error::io(&self.path, e)
+        })
+    }
+
+    /// Flushes it to disk: after a power cut no checkpoint may be ahead of its log.
+    fn flush(&self) -> Result<()> {
+        match self.file.sync_data() {
+            // A pipe or a device has no disk.
+            Err(e) if e.kind() == ErrorKind::InvalidInput => Ok(()),
+            other => other.map_err(|e| Error::io(&self.path, e)),
+        }
+    }
+}
+
+/// The lines of a log that a resumed run goes on from.
+fn kept(path: &Path, text: &str, resumed: &Resumed<'_>) -> Result<String> {
+    let kept: Result<String> = text
+        .split_inclusive('\n')
+        .filter(|line| line.ends_with('\n') && !line.trim().is_empty())
+        .map(|line| serde_json::from_str::<Record>(line).map(|record| (line, record)))
+        .filter(|line| !line.as_ref().is_ok_and(|(_, record)| is_undone(record, resumed.progress)))
+        .map(|line| line.map(|(line, _)| line).map_err(|e| Error::file(path, "run log", "records of a run", e)))
+        .collect();
+    Ok(kept? + resumed.unwritten.unwrap_or_default())
 }
 
 /// Whether a line tells of something that a run resumed at `progress` will do again.

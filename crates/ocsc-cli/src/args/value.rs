@@ -86,7 +86,7 @@ impl FromStr for FrameSize {
 pub(super) fn positive(text: &str) -> Result<f64> {
     match text.parse::<f64>() {
         Ok(value) if value.is_finite() && value > 0.0 => Ok(value),
-        _ => bail!("expected a number above 0"),
+        _ => bail!("expected a finite number above 0"),
     }
 }
 

@@ -5,7 +5,9 @@
 //! type means that a set of 8-bit images takes one byte a pixel, and that bytes that lie in a plain file are not held at
 //! all.
 
+use crate::memory::Limit;
 use anyhow::{Context, Result, anyhow, ensure};
+use ocsc::file;
 use std::borrow::Cow;
 use std::fs::File;
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
@@ -168,8 +170,9 @@ impl Array {
     /// that hold them are read, through a buffer of fixed size: an array larger than memory costs no memory in any
     /// order. Plain reads and not a mapped file, which would raise SIGBUS if another program shortened it. The worst
     /// order, every byte of a 32x32 colour image in a run of its own, takes 3.5 ms an image, the best 0.1 ms.
-    pub(crate) fn gather(&self, first: usize, lens: &[usize], strides: &[usize]) -> Result<Vec<f64>> {
-        let count = lens.iter().product();
+    pub(crate) fn gather(&self, first: usize, lens: &[usize], strides: &[usize], limit: Limit) -> Result<Vec<f64>> {
+        let count = lens.iter().fold(1_usize, |product, len| product.saturating_mul(*len));
+        limit.ensure(&format!("{count} numbers at once"), (count as u64).saturating_mul(size_of::<f64>() as u64))?;
         let mut values = Vec::new();
         let room = values.try_reserve_exact(count);
         room.map_err(|_| anyhow!("{count} numbers at once are more than the memory holds; cut them into samples"))?;
@@ -190,8 +193,8 @@ impl Array {
     }
 
     /// All numbers with the last axis innermost.
-    pub(crate) fn values(&self) -> Result<Vec<f64>> {
-        self.gather(0, self.shape(), &self.strides)
+    pub(crate) fn values(&self, limit: Limit) -> Result<Vec<f64>> {
+        self.gather(0, self.shape(), &self.strides, limit)
     }
 }
 
@@ -281,7 +284,7 @@ impl<'a> Reader<'a> {
         {
             let file = match &mut self.file {
                 Some(file) => file,
-                None => self.file.insert(File::open(path).context("cannot be opened any more")?),
+                None => self.file.insert(file::open(path).context("cannot be opened any more")?),
             };
             file.seek(SeekFrom::Start(offset + at as u64))?;
             let part = self.part.to_mut();

@@ -4,6 +4,7 @@
 //! rate asked for ([`super::resample`]) and cuts windows ([`super::window`]). Only the window asked for is read, never the
 //! recording, however long.
 
+use super::content::ReadOptions;
 use super::resample::Resampler;
 use super::window::{Window, Windows};
 use super::{flac, has_ending, mask, wav};
@@ -117,30 +118,48 @@ impl Recording {
     }
 
     /// Window `index`, with values in [-1, 1].
-    pub(crate) fn get<T: Real>(&self, index: usize, nan_is_missing: bool) -> Result<Sample<T>> {
+    pub(crate) fn get<T: Real>(&self, index: usize, options: ReadOptions) -> Result<Sample<T>> {
         let range = self.windows.range(index);
         let wanted = match &self.resampler {
             Some(resampler) => resampler.needs(&range, self.facts.frames),
             None => range.start as u64..range.end as u64,
         };
         let frames = usize::try_from(wanted.end - wanted.start)?;
+        let (shape, n) = (self.shape(index), self.facts.channels);
+        let numbers = (frames as u64).saturating_mul(n as u64);
+        // What is read, and what is made of it.
+        let raw = numbers.saturating_mul(size_of::<f64>() as u64);
+        options.ensure_room(&format!("windows of {} values", shape.width), raw, shape.len() as u64)?;
         let interleaved = match self.is_flac {
             true => flac::read(&self.path, &self.facts, wanted.start, frames)?,
             false => wav::read(&self.path, wanted.start, frames)?,
         };
-        let n = self.facts.channels;
         let whole = interleaved.len() == frames.checked_mul(n).context("more values than can be counted")?;
         ensure!(whole, "the samples end early; the file has changed, or is damaged");
-        let plane = |c: usize| interleaved.iter().copied().skip(c).step_by(n).collect::<Vec<f64>>();
-        let planes = match self.channel {
-            Channel::Mean => vec![interleaved.chunks_exact(n).map(|v| v.iter().sum::<f64>() / n as f64).collect()],
-            Channel::One(number) => vec![plane(number - 1)],
-            Channel::All => (0..n).map(plane).collect(),
+        let wanted_channels = match self.channel {
+            Channel::Mean => 0..1,
+            Channel::One(number) => number - 1..number,
+            Channel::All => 0..n,
         };
-        let resampled = |plane: Vec<f64>| match &self.resampler {
-            Some(resampler) => resampler.resample(&plane, wanted.start, range.clone()),
-            None => plane,
+        let value = |frame: &[f64], c: usize| match self.channel {
+            Channel::Mean => frame.iter().sum::<f64>() / n as f64,
+            Channel::One(_) | Channel::All => frame[c],
         };
-        mask::sample(self.shape(index), planes.into_iter().flat_map(resampled).collect(), nan_is_missing)
+        // A single channel is there already.
+        if n == 1 && self.resampler.is_none() {
+            return mask::sample(shape, interleaved, options.nan_is_missing);
+        }
+        let mut values = Vec::with_capacity(shape.len());
+        for c in wanted_channels {
+            let plane = interleaved.chunks_exact(n).map(|frame| value(frame, c));
+            match &self.resampler {
+                Some(resampler) => {
+                    let plane: Vec<f64> = plane.collect();
+                    values.extend(resampler.resample(&plane, wanted.start, range.clone()));
+                }
+                None => values.extend(plane),
+            }
+        }
+        mask::sample(shape, values, options.nan_is_missing)
     }
 }

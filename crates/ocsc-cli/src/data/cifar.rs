@@ -4,8 +4,7 @@
 //! both, which no official file is. The labels are checked, since nothing else tells a batch from another `.bin` file.
 
 use anyhow::{Context, Result, bail, ensure};
-use ocsc::{Real, Sample, Shape};
-use std::fs::File;
+use ocsc::{Real, Sample, Shape, file};
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
@@ -25,7 +24,7 @@ pub(crate) struct Batch {
 impl Batch {
     /// Tells the two kinds apart by the file's length.
     pub(crate) fn open(path: &Path) -> Result<Self> {
-        let bytes = std::fs::metadata(path)?.len();
+        let bytes = file::open(path)?.metadata()?.len();
         ensure!(bytes > 0, "the file is empty; expected a CIFAR batch");
         let (ten, hundred) = (LEVELS + 1, LEVELS + 2);
         let (record, labels): (u64, &[u8]) = match (bytes % ten, bytes % hundred) {
@@ -48,7 +47,7 @@ impl Batch {
     /// Image `index`, with values in [0, 1].
     pub(crate) fn get<T: Real>(&self, index: usize) -> Result<Sample<T>> {
         let mut record = vec![0; self.labels.len() + SHAPE.len()];
-        let mut file = File::open(&self.path).context("cannot be opened any more")?;
+        let mut file = file::open(&self.path).context("cannot be opened any more")?;
         file.seek(SeekFrom::Start(index as u64 * record.len() as u64))?;
         file.read_exact(&mut record).context("the file has become shorter since it was opened")?;
         let (labels, levels) = record.split_at(self.labels.len());

@@ -7,24 +7,27 @@
 //! | `value` | f32 or f64, (n) | the coefficient |
 //! | `shape` | i64, (1 + axes) | the shape of the dense array: filters, then the spatial axes |
 //!
-//! and any single numbers the caller adds (objective, gap). Reading checks everything: the file may be anyone's.
+//! and what [`Facts`] says of it, each an array or a text of its own. Reading checks everything: the file may be anyone's.
 
-use super::array::Array;
+use super::array::{Array, Dtype};
 use super::axes::show_shape;
+use super::code_facts::Facts;
+use super::guard::guarded;
 use super::npz::{self, Npz};
 use super::{npy, write};
+use crate::memory::Limit;
 use anyhow::{Context, Result, anyhow, ensure};
-use ocsc::checkpoint::replace_file;
+use ocsc::replace::write_file;
 use ocsc::{Atom, Code, Real};
-use std::fs::File;
+use std::io::Cursor;
 use std::path::Path;
 
 /// Writes a code whose samples have `rank` spatial axes, replacing the file as a whole.
-pub(crate) fn write_code<T: Real>(path: &Path, code: &Code<T>, rank: usize, extra: &[(&str, f64)]) -> Result<()> {
-    write_checked(path, code, rank, extra).map_err(|e| anyhow!("{}: {e:#}", path.display()))
+pub(crate) fn write_code<T: Real>(path: &Path, code: &Code<T>, rank: usize, facts: &Facts) -> Result<()> {
+    write_checked(path, code, rank, facts).map_err(|e| anyhow!("{}: {e:#}", path.display()))
 }
 
-fn write_checked<T: Real>(path: &Path, code: &Code<T>, rank: usize, extra: &[(&str, f64)]) -> Result<()> {
+fn write_checked<T: Real>(path: &Path, code: &Code<T>, rank: usize, facts: &Facts) -> Result<()> {
     ensure!((1..=3).contains(&rank), "a code has one to three spatial axes, not {rank}");
     let shape = code.shape();
     let (hidden, axes) = shape.split_at(3 - rank);
@@ -51,26 +54,45 @@ fn write_checked<T: Real>(path: &Path, code: &Code<T>, rank: usize, extra: &[(&s
         ("value", npy::encode(write::descr::<T>(), &[n], &value)),
         ("shape", npy::encode("<i8", &[rank + 1], &dense)),
     ];
-    arrays.extend(extra.iter().map(|(name, number)| (*name, npy::encode("<f8", &[], &number.to_le_bytes()))));
-    replace_file(path, |file| npz::write(&mut File::create(file)?, &arrays))
+    arrays.extend(facts.arrays());
+    arrays.push(("sha256", npy::encode_text(&facts.checksum(code))));
+    // In memory: the crate prints a line of its own where it cannot write.
+    let mut packed = Cursor::new(Vec::new());
+    npz::write(&mut packed, &arrays)?;
+    Ok(write_file(path, packed.into_inner())?)
+}
+
+/// Reads what a file says of its code; nothing of what files from before, or from elsewhere, do not say.
+pub(crate) fn read_facts(path: &Path) -> Result<Facts> {
+    guarded(|| Facts::read(&mut Npz::open(path, Limit::default())?)).map_err(|e| anyhow!("{}: {e:#}", path.display()))
+}
+
+/// Whether the values of a code are of single precision.
+pub(crate) fn is_single(path: &Path) -> Result<bool> {
+    let read = || Ok(Npz::open(path, Limit::default())?.array("value")?.dtype() == Dtype::F32);
+    guarded(read).map_err(|e| anyhow!("{}: {e:#}", path.display()))
+}
+
+/// Reads the checksum that a file had when it was written.
+pub(crate) fn read_checksum(path: &Path) -> Result<Option<String>> {
+    guarded(|| Npz::open(path, Limit::default())?.text("sha256", 64)).map_err(|e| anyhow!("{}: {e:#}", path.display()))
 }
 
 /// Reads a code and the number of its spatial axes.
 pub(crate) fn read_code<T: Real>(path: &Path) -> Result<(Code<T>, usize)> {
-    read_checked(path).map_err(|e| anyhow!("{}: {e:#}", path.display()))
+    guarded(|| read_checked(path)).map_err(|e| anyhow!("{}: {e:#}", path.display()))
 }
 
 fn read_checked<T: Real>(path: &Path) -> Result<(Code<T>, usize)> {
-    let mut archive = Npz::open(path)?;
+    let limit = Limit::default();
+    let mut archive = Npz::open(path, limit)?;
     let mut open = |name: &str| {
         let found = archive.names();
         let array = archive.array(name);
         array.with_context(|| format!("array `{name}` of a sparse code (the file holds {})", found.join(", ")))
     };
-    let (filter, position) = (open("filter")?, open("position")?);
-    let (value, shape) = (open("value")?, open("shape")?);
-
-    let shape = integers("shape", &shape)?;
+    let filter = open("filter")?;
+    let shape = integers("shape", &open("shape")?, limit)?;
     let rank = shape.len().saturating_sub(1);
     let (&n_filters, axes) = shape.split_first().context("`shape` is empty; expected (filters, spatial axes)")?;
     ensure!((1..=3).contains(&rank), "`shape` is {}; expected (filters, one to three axes)", show_shape(&shape));
@@ -79,35 +101,41 @@ fn read_checked<T: Real>(path: &Path) -> Result<(Code<T>, usize)> {
     let pixels = pixels.filter(|&n| n > 0 && (1..=most).contains(&n_filters));
     pixels.with_context(|| format!("`shape` is {}; expected 1 to 2^32 filters and positions", show_shape(&shape)))?;
 
-    let n = filter.shape().first().copied().unwrap_or_default();
     let expect = |name: &str, array: &Array, wanted: &[usize]| {
         let (wanted, found) = (show_shape(wanted), show_shape(array.shape()));
         ensure!(wanted == found, "`{name}` has shape {found}; expected {wanted} as `filter` and `shape` say");
         Ok(())
     };
+    let n = filter.shape().first().copied().unwrap_or_default();
     expect("filter", &filter, &[n])?;
+    // Each array is let go before the next is unpacked: a code of millions of atoms is held about once.
+    let filter: Vec<u32> =
+        integers("filter", &filter, limit)?.into_iter().map(u32::try_from).collect::<Result<_, _>>()?;
+    let position = open("position")?;
     expect("position", &position, &[n, rank])?;
-    expect("value", &value, &[n])?;
-    ensure!(!value.dtype().is_integer(), "`value` holds integers; expected f32 or f64");
-
-    let (filter, position) = (integers("filter", &filter)?, integers("position", &position)?);
-    let mut atoms = Vec::with_capacity(n);
-    for ((&k, place), v) in filter.iter().zip(position.chunks_exact(rank)).zip(value.values()?) {
-        let inside = k < n_filters && place.iter().zip(axes).all(|(p, len)| p < len);
+    let position = integers("position", &position, limit)?;
+    let mut flat = Vec::with_capacity(n);
+    for (&k, place) in filter.iter().zip(position.chunks_exact(rank)) {
+        let inside = (k as usize) < n_filters && place.iter().zip(axes).all(|(p, len)| p < len);
         let at = || format!("filter {k} at {} lies outside of `shape` {}", show_shape(place), show_shape(&shape));
         ensure!(inside, at());
-        let flat = place.iter().zip(axes).fold(0, |flat, (p, len)| flat * len + p);
-        atoms.push(Atom { filter: u32::try_from(k)?, position: u32::try_from(flat)?, value: T::of(v) });
+        flat.push(u32::try_from(place.iter().zip(axes).fold(0, |flat, (p, len)| flat * len + p))?);
     }
+    drop(position);
+    let value = open("value")?;
+    expect("value", &value, &[n])?;
+    ensure!(!value.dtype().is_integer(), "`value` holds integers; expected f32 or f64");
+    let atom = |((filter, position), v)| Atom { filter, position, value: T::of(v) };
+    let atoms: Vec<Atom<T>> = filter.into_iter().zip(flat).zip(value.values(limit)?).map(atom).collect();
     let mut full = [1; 3];
     full[3 - rank..].copy_from_slice(axes);
     Ok((Code::new(n_filters, full, atoms)?, rank))
 }
 
 /// The values of an array of non-negative integers.
-fn integers(name: &str, array: &Array) -> Result<Vec<usize>> {
+pub(super) fn integers(name: &str, array: &Array, limit: Limit) -> Result<Vec<usize>> {
     ensure!(array.dtype().is_integer(), "`{name}` holds fractions; expected integers");
-    let values = array.values()?;
+    let values = array.values(limit)?;
     ensure!(values.iter().all(|&v| v >= 0.0), "`{name}` holds negative numbers");
     Ok(values.into_iter().map(|v| v as usize).collect())
 }

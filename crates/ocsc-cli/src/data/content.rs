@@ -2,17 +2,44 @@
 
 use super::audio::Recording;
 use super::cifar::{self, Batch};
-use super::image;
+use super::guard::guarded;
+use super::image::Picture;
 use super::pages::Pages;
 use super::stack::Stack;
+use crate::memory::Limit;
 use anyhow::{Result, bail, ensure};
-use ocsc::{Real, Sample};
-use std::path::PathBuf;
+use ocsc::{Real, Sample, Shape};
+
+/// How samples are read.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ReadOptions {
+    /// Take NaN as unobserved.
+    pub(crate) nan_is_missing: bool,
+    /// What a sample may take while it is read.
+    pub(crate) limit: Limit,
+}
+
+impl ReadOptions {
+    /// Refuses what takes more memory than there is: `raw` bytes as a file's decoder gives them, and so many numbers made of
+    /// them, which are held twice while they are put in order.
+    pub(crate) fn ensure_room(&self, what: &str, raw: u64, numbers: u64) -> Result<()> {
+        Ok(self.limit.ensure(what, raw.saturating_add(numbers.saturating_mul(2 * size_of::<f64>() as u64)))?)
+    }
+}
+
+/// What a header tells of a sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Header {
+    /// Its shape as it is read.
+    pub(crate) shape: Shape,
+    /// Whether it has an opacity, which is dropped.
+    pub(crate) alpha: bool,
+}
 
 /// The samples of one file, or of one array of a file.
 #[derive(Debug)]
 pub(crate) enum Content {
-    Image(PathBuf),
+    Image(Picture),
     Pages(Pages),
     Batch(Batch),
     Recording(Recording),
@@ -48,28 +75,29 @@ impl Content {
         }
     }
 
-    /// Depth, height and width of sample `index`; of an image only the header is read.
-    pub(crate) fn size(&self, index: usize) -> Result<[usize; 3]> {
-        match self {
-            Content::Image(path) => image::size(path),
-            Content::Pages(pages) => Ok(pages.size()),
+    /// What the header tells of sample `index`; no pixels are decoded.
+    pub(crate) fn header(&self, index: usize) -> Result<Header> {
+        let opaque = |shape: Shape| Ok(Header { shape, alpha: false });
+        guarded(|| match self {
+            Content::Image(picture) => picture.header(),
+            Content::Pages(pages) => pages.header(index),
             Content::Damaged(_, why) => bail!("{why}"),
-            Content::Batch(_) => Ok(cifar::SHAPE.spatial()),
-            Content::Recording(recording) => Ok(recording.shape(index).spatial()),
-            Content::Array(stack) => Ok(stack.shape(index).spatial()),
-        }
+            Content::Batch(_) => opaque(cifar::SHAPE),
+            Content::Recording(recording) => opaque(recording.shape(index)),
+            Content::Array(stack) => opaque(stack.shape(index)),
+        })
     }
 
     /// Sample `index`, as it is in the file.
-    pub(crate) fn get<T: Real>(&self, index: usize, nan_is_missing: bool) -> Result<Sample<T>> {
+    pub(crate) fn get<T: Real>(&self, index: usize, options: ReadOptions) -> Result<Sample<T>> {
         ensure!(index < self.len(), "sample {index} of {}", self.len());
-        match self {
-            Content::Image(path) => image::read(path, nan_is_missing),
-            Content::Pages(pages) => pages.get(index, nan_is_missing),
+        guarded(|| match self {
+            Content::Image(picture) => picture.read(options),
+            Content::Pages(pages) => pages.get(index, options),
             Content::Damaged(_, why) => bail!("{why}"),
             Content::Batch(batch) => batch.get(index),
-            Content::Recording(recording) => recording.get(index, nan_is_missing),
-            Content::Array(stack) => stack.get(index, nan_is_missing),
-        }
+            Content::Recording(recording) => recording.get(index, options),
+            Content::Array(stack) => stack.get(index, options),
+        })
     }
 }

@@ -6,6 +6,7 @@
 
 use super::audio::Facts;
 use anyhow::{Context, Result, anyhow, bail, ensure};
+use ocsc::file;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
@@ -47,6 +48,7 @@ pub(crate) fn read(path: &Path, facts: &Facts, from: u64, frames: usize) -> Resu
         reader.seek(SeekMode::Accurate, to).map_err(damaged)?;
     }
     let (mut values, mut block) = (Vec::new(), Vec::new());
+    values.try_reserve_exact(frames.saturating_mul(facts.channels))?;
     let (mut at, end) = (from, from.saturating_add(frames as u64));
     while at < end {
         let early = || anyhow!("the samples end at {at} of {}; the file is truncated or damaged", facts.frames);
@@ -96,7 +98,7 @@ struct Bare {
 
 impl Bare {
     fn open(path: &Path) -> Result<Self> {
-        let mut file = File::open(path)?;
+        let mut file = file::open(path)?;
         let available = file.metadata()?.len();
         ensure!(available > 0, "the file is empty; expected a FLAC recording");
         let mut head = [0; HEAD];

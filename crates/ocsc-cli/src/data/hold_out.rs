@@ -4,6 +4,7 @@
 
 use super::select::HELD_OUT;
 use super::{Part, Source, list, mat};
+use crate::console::counted;
 use anyhow::{Context, Result, bail, ensure};
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -21,12 +22,12 @@ impl Source {
     pub(crate) fn hold_out_listed(&self, file: &Path) -> Result<(Source, Source)> {
         let mut names = Names::new(self);
         let mut held = HashSet::new();
-        for line in list::read(file)? {
+        for line in list::read(file, self.options.limit)? {
             let found = names.find(&line.text, list::folder(file));
             held.extend(found.with_context(|| format!("line {}: {}", line.number, line.text))?);
         }
         let (learn, test) = self.split(|i| Some(held.contains(&self.number(i).unwrap_or(i))));
-        ensure!(learn.len() > 0, "all {} samples are held out; expected some to learn from", self.len());
+        ensure!(learn.len() > 0, "all {} are held out; expected some to learn from", counted(self.len(), "sample"));
         Ok((learn, test))
     }
 
@@ -40,9 +41,9 @@ impl Source {
                 bail!("{} and {} have the same number; expected one of each", self.name(other), self.name(i));
             }
         }
-        let mut held = HashMap::new();
+        let (mut held, limit) = (HashMap::new(), self.options.limit);
         for (variable, is_test) in [("trnid", false), ("valid", false), ("tstid", true)] {
-            for number in mat::open(file, Some(variable), false)?.values()? {
+            for number in mat::open(file, Some(variable), false, limit)?.values(limit)? {
                 let image = by_number.get(&(number as u64)).filter(|_| number >= 1.0 && number.fract() == 0.0);
                 let absent = || format!("{variable} names image {number}, which is not in the data");
                 let image = *image.with_context(absent)?;

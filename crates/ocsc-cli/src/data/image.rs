@@ -2,20 +2,24 @@
 //!
 //! The crate `image` decodes; this file keeps the precision (8-bit, 16-bit and float samples go straight to the scalar
 //! type, floats as they are), separates the channels (gray: 1, colour: 3), drops alpha, and turns the picture as the
-//! camera was held. [`super::pages`] reads TIFF. Preprocessing is the library's business.
+//! camera was held. The header tells how much memory the pixels will take, before they are decoded. [`super::pages`] reads
+//! TIFF, [`super::jpeg`] tells a JPEG that was cut short. Preprocessing is the library's business.
 
-use super::mask;
+use super::content::{Header, ReadOptions};
 use super::pages::{self, Pages};
+use super::{jpeg, mask};
 use anyhow::{Context, Result, ensure};
 use image::metadata::Orientation;
-use image::{DynamicImage, ImageDecoder, ImageFormat, ImageReader, Limits};
-use ocsc::{Real, Sample, Shape};
+use image::{ColorType, DynamicImage, ImageDecoder, ImageFormat, ImageReader, Limits};
+use ocsc::{Real, Sample, Shape, file};
 use std::fs::File;
-use std::io::{BufRead, Cursor, Read, Seek};
-use std::path::Path;
+use std::io::{BufRead, BufReader, Cursor, Read, Seek};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 /// The part of a JPEG file in which its header is looked for first.
 const JPEG_START: u64 = 1 << 18;
+const DAMAGED: &str = "cannot be decoded as an image; it is damaged, or of an unsupported kind";
 
 /// The endings by which folders are searched.
 pub(crate) const EXTENSIONS: &[&str] =
@@ -26,66 +30,110 @@ pub(crate) fn is_image(path: &Path) -> bool {
     super::has_ending(path, EXTENSIONS)
 }
 
-/// Decodes the file by what it holds, whatever its name says.
-///
-/// Of the formats, only float TIFF can hold NaN.
-pub(crate) fn read<T: Real>(path: &Path, nan_is_missing: bool) -> Result<Sample<T>> {
-    ensure!(std::fs::metadata(path)?.len() > 0, "the file is empty; expected an image");
-    if pages::is_tiff(path)? {
-        return Pages::open(path, false)?.get(0, nan_is_missing);
-    }
-    decode(ImageReader::open(path)?.with_guessed_format()?, allowance(path)?, nan_is_missing)
+/// A picture, of which the header is read when first asked for, and kept.
+#[derive(Debug)]
+pub(crate) struct Picture {
+    path: PathBuf,
+    header: OnceLock<Header>,
 }
 
-/// Depth (1), height and width as they are seen, from the file's header.
-pub(crate) fn size(path: &Path) -> Result<[usize; 3]> {
-    if pages::is_tiff(path)? {
-        return Ok(Pages::open(path, false)?.size());
+impl Picture {
+    /// Reads nothing yet.
+    pub(crate) fn new(path: &Path) -> Self {
+        Picture { path: path.to_owned(), header: OnceLock::new() }
     }
-    let whole = ImageReader::open(path)?.with_guessed_format()?;
+
+    /// Returns the shape as it is seen, from the file's header.
+    pub(crate) fn header(&self) -> Result<Header> {
+        match self.header.get() {
+            Some(header) => Ok(*header),
+            None => {
+                let header = header(&self.path)?;
+                Ok(*self.header.get_or_init(|| header))
+            }
+        }
+    }
+
+    /// Decodes the file by what it holds, whatever its name says.
+    ///
+    /// Of the formats, only float TIFF can hold NaN.
+    pub(crate) fn read<T: Real>(&self, options: ReadOptions) -> Result<Sample<T>> {
+        let path = &self.path;
+        let len = file::open(path)?.metadata()?.len();
+        ensure!(len > 0, "the file is empty; expected an image");
+        if pages::is_tiff(path)? {
+            return Pages::open(path)?.get(0, options);
+        }
+        let reader = reader(path)?;
+        if reader.format() == Some(ImageFormat::Jpeg) {
+            jpeg::ensure_whole(BufReader::new(file::open(path)?))?;
+        }
+        decode(reader, len, options)
+    }
+}
+
+/// A reader for what the file holds, or else for what its name says.
+fn reader(path: &Path) -> Result<ImageReader<BufReader<File>>> {
+    let mut reader = ImageReader::new(BufReader::new(file::open(path)?));
+    if let Ok(format) = ImageFormat::from_path(path) {
+        reader.set_format(format);
+    }
+    Ok(reader.with_guessed_format()?)
+}
+
+/// What the header of a file tells.
+fn header(path: &Path) -> Result<Header> {
+    if pages::is_tiff(path)? {
+        return Pages::open(path)?.header(0);
+    }
+    let whole = reader(path)?;
     if whole.format() == Some(ImageFormat::Jpeg) {
         // The decoder reads all that it is given; nearly always the header lies within the first part.
         let mut start = Vec::new();
-        File::open(path)?.take(JPEG_START).read_to_end(&mut start)?;
-        if let Ok(size) = header(ImageReader::with_format(Cursor::new(start), ImageFormat::Jpeg)) {
-            return Ok(size);
+        file::open(path)?.take(JPEG_START).read_to_end(&mut start)?;
+        if let Ok(header) = decoded_header(ImageReader::with_format(Cursor::new(start), ImageFormat::Jpeg)) {
+            return Ok(header);
         }
     }
-    header(whole).context("cannot be decoded as an image; it is damaged")
+    decoded_header(whole).context("cannot be decoded as an image; it is damaged")
 }
 
-/// The height and width that a header tells, turned as the camera was.
-fn header(reader: ImageReader<impl BufRead + Seek>) -> Result<[usize; 3]> {
+/// What the decoder makes of a header, turned as the camera was.
+fn decoded_header(reader: ImageReader<impl BufRead + Seek>) -> Result<Header> {
     let mut decoder = reader.into_decoder()?;
-    let (width, height) = decoder.dimensions();
+    let ((width, height), kind) = (decoder.dimensions(), decoder.color_type());
     let orientation = decoder.orientation().unwrap_or(Orientation::NoTransforms);
     let [height, width] = turned(orientation, height as usize, width as usize);
-    Ok([1, height, width])
+    Ok(Header { shape: Shape { channels: channels(kind), depth: 1, height, width }, alpha: kind.has_alpha() })
 }
 
-/// The bytes that the pixels of a file may take: a small file may claim billions of them, but true photographs expand by
-/// a factor of 30 at the most.
-pub(crate) fn allowance(path: &Path) -> Result<u64> {
-    Ok(std::fs::metadata(path)?.len().saturating_mul(32).max(512 << 20))
+/// 1 for gray, 3 for colour.
+fn channels(kind: ColorType) -> usize {
+    if kind.has_color() { 3 } else { 1 }
 }
 
-/// Decodes an image whose pixels take no more than so many bytes, and turns it as the camera was.
+/// Decodes an image from a file of `len` bytes, if the memory for it is there, and turns it as the camera was.
 pub(crate) fn decode<T: Real>(
     mut reader: ImageReader<impl BufRead + Seek>,
-    most: u64,
-    nan_is_missing: bool,
+    len: u64,
+    options: ReadOptions,
 ) -> Result<Sample<T>> {
     let mut limits = Limits::default();
-    limits.max_alloc = Some(most);
+    limits.max_alloc = Some(options.limit.bytes());
     reader.limits(limits);
-    let failed = "cannot be decoded as an image; it is damaged, or of an unsupported kind";
-    let mut decoder = reader.into_decoder().context(failed)?;
-    let bytes = decoder.total_bytes();
-    ensure!(bytes <= most, "{failed}: it claims {bytes} bytes of pixels, more than its length allows");
+    let mut decoder = reader.into_decoder().context(DAMAGED)?;
+    let ((width, height), kind) = (decoder.dimensions(), decoder.color_type());
+    let numbers = u64::from(width).saturating_mul(height.into()).saturating_mul(channels(kind) as u64);
+    // JPEG: the file, and coefficients of two bytes beside the pixels.
+    options.ensure_room(
+        &format!("{height}x{width} pixels"),
+        3 * decoder.total_bytes().min(u64::MAX / 4) + len,
+        numbers,
+    )?;
     // A photograph is not lost with a note about it.
     let orientation = decoder.orientation().unwrap_or(Orientation::NoTransforms);
-    let decoded = DynamicImage::from_decoder(decoder).context(failed)?;
-    oriented(sample(decoded, nan_is_missing)?, orientation)
+    let decoded = DynamicImage::from_decoder(decoder).context(DAMAGED)?;
+    oriented(sample(decoded, options.nan_is_missing)?, orientation)
 }
 
 /// Height and width after an orientation is applied.
@@ -116,20 +164,26 @@ pub(crate) fn oriented<T: Real>(sample: Sample<T>, orientation: Orientation) -> 
         Orientation::Rotate270 => (x, w - 1 - y),
     };
     let [height, width] = turned(orientation, h, w);
-    let places: Vec<usize> =
-        (0..height * width).map(|i| origin(i / width, i % width)).map(|(y, x)| y * w + x).collect();
     let (shape, data, mask) = sample.into_parts();
     let shape = Shape { height, width, ..shape };
-    let data = moved(&data, &places);
+    let data = moved(&data, shape, origin);
     match mask {
-        Some(mask) => Ok(Sample::masked(shape, data, moved(&mask, &places))?),
+        Some(mask) => Ok(Sample::masked(shape, data, moved(&mask, shape, origin))?),
         None => Ok(Sample::new(shape, data)?),
     }
 }
 
-/// Planes whose pixels come from these places.
-fn moved<V: Copy>(values: &[V], places: &[usize]) -> Vec<V> {
-    values.chunks_exact(places.len()).flat_map(|plane| places.iter().map(|place| plane[*place])).collect()
+/// Planes of this shape, whose pixels come from the rows and columns that `origin` names.
+fn moved<V: Copy>(values: &[V], shape: Shape, origin: impl Fn(usize, usize) -> (usize, usize)) -> Vec<V> {
+    let mut moved = Vec::with_capacity(values.len());
+    // A quarter turn exchanges height and width, so a row of the source is found from a corner.
+    let width = origin(0, 0).1.max(origin(shape.height - 1, shape.width - 1).1) + 1;
+    for plane in values.chunks_exact(shape.height * shape.width) {
+        for y in 0..shape.height {
+            moved.extend((0..shape.width).map(|x| origin(y, x)).map(|(row, column)| plane[row * width + column]));
+        }
+    }
+    moved
 }
 
 /// Separates the channels of a decoded image.

@@ -5,17 +5,18 @@
 //! when it is read, before any preprocessing.
 
 use super::{Part, Source, SourceOptions, has_ending, stem_of};
+use crate::console::counted;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use ocsc::{Real, Sample, Samples, Shape};
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// A sample of these values, where NaN stands for what was not observed, or is refused.
 pub(crate) fn sample<T: Real>(shape: Shape, values: Vec<f64>, nan_is_missing: bool) -> Result<Sample<T>> {
-    let seen: Vec<bool> = values.iter().map(|v| !v.is_nan()).collect();
-    let any_nan = seen.contains(&false);
+    let any_nan = values.iter().any(|v| v.is_nan());
+    let seen = (any_nan && nan_is_missing).then(|| values.iter().map(|v| !v.is_nan()).collect::<Vec<bool>>());
     let data = values.into_iter().map(T::of).collect();
-    if any_nan && nan_is_missing {
+    if let Some(seen) = seen {
         return Ok(Sample::masked(shape, data, seen)?);
     }
     let hint = if any_nan { "; --nan-is-missing takes NaN as unobserved" } else { "" };
@@ -51,7 +52,7 @@ impl Masks {
             pair_by_stem(&source, parts).map_err(|e| anyhow!("{shown}: {e:#}"))?;
         } else {
             let fits = masks == 1 || masks == len;
-            ensure!(fits, "{shown}: expected 1 mask, or one for each of {len} samples, found {masks}");
+            ensure!(fits, "{shown}: expected 1 mask, or one for each of {}, found {masks}", counted(len, "sample"));
         }
         Ok(Masks { source, one: masks == 1 })
     }
@@ -62,6 +63,11 @@ impl Masks {
         ensure!(masks.one, "{}: expected one mask for all frames, found {}", path.display(), masks.source.len());
         masks.fits(0, masks.source.size(0)?, size)?;
         Ok(masks)
+    }
+
+    /// The files that hold the masks.
+    pub(crate) fn files(&self) -> &[PathBuf] {
+        self.source.files()
     }
 
     /// The number of the mask for sample `index`, which lies in `part`.

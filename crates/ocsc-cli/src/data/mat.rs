@@ -12,8 +12,10 @@
 use super::array::{Array, Dtype, Layout, Storage};
 use super::axes::show_shape;
 use super::npz::MAX_INFLATION;
+use crate::memory::Limit;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use flate2::read::ZlibDecoder;
+use ocsc::file;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
@@ -27,9 +29,9 @@ const VARIABLE_HEADER: u64 = 1024;
 const MAX_RANK: usize = 32;
 
 /// Opens the variable called `pick`; without it the sole usable one, or the one called `b` as the paper's authors do.
-/// Logical variables are for masks, and preferred there.
-pub(crate) fn open(path: &Path, pick: Option<&str>, is_mask: bool) -> Result<Array> {
-    let mut file = File::open(path)?;
+/// Logical variables are for masks, and preferred there. What is inflated must fit the limit.
+pub(crate) fn open(path: &Path, pick: Option<&str>, is_mask: bool, limit: Limit) -> Result<Array> {
+    let mut file = file::open(path)?;
     let big_endian = check_header(&mut file)?;
     let variables = scan(&mut file, big_endian)?;
     let listing = || variables.iter().map(Variable::describe).collect::<Vec<_>>().join(", ");
@@ -51,18 +53,18 @@ pub(crate) fn open(path: &Path, pick: Option<&str>, is_mask: bool) -> Result<Arr
             .find(|v| v.name == "b")
             .with_context(|| format!("the file holds several arrays: {}; pick one as `{shown}:NAME`", listing()))?,
     };
-    variable.load(path, &mut file, big_endian).with_context(|| format!("variable `{}`", variable.name))
+    variable.load(path, &mut file, big_endian, limit).with_context(|| format!("variable `{}`", variable.name))
 }
 
 /// The texts in the cell array called `name`.
-pub(crate) fn texts(path: &Path, name: &str) -> Result<Vec<String>> {
-    let mut file = File::open(path)?;
+pub(crate) fn texts(path: &Path, name: &str, limit: Limit) -> Result<Vec<String>> {
+    let mut file = file::open(path)?;
     let big_endian = check_header(&mut file)?;
     let variables = scan(&mut file, big_endian)?;
     let listing = || variables.iter().map(Variable::describe).collect::<Vec<_>>().join(", ");
     let variable = variables.iter().find(|v| v.name == name && v.cells);
     let variable = variable.with_context(|| format!("no cell array called `{name}`; the file holds {}", listing()))?;
-    let (bytes, from) = variable.bytes(&mut file).with_context(|| format!("variable `{name}`"))?;
+    let (bytes, from) = variable.bytes(&mut file, limit).with_context(|| format!("variable `{name}`"))?;
     let mut cursor = Cursor { bytes: &bytes, at: from, big_endian };
     let mut texts = Vec::new();
     while cursor.at < bytes.len() {
@@ -232,7 +234,7 @@ impl Variable {
         }
     }
 
-    fn load(&self, path: &Path, file: &mut File, big_endian: bool) -> Result<Array> {
+    fn load(&self, path: &Path, file: &mut File, big_endian: bool, limit: Limit) -> Result<Array> {
         let dtype = match &self.kind {
             Ok(dtype) => *dtype,
             Err(why) => bail!("expected a dense array of real numbers, found {why}"),
@@ -242,15 +244,17 @@ impl Variable {
         if self.packed.is_none() {
             return Array::new(layout, Storage::File(path.to_owned(), self.at + from), len);
         }
-        let (bytes, from) = self.bytes(file)?;
+        let (bytes, from) = self.bytes(file, limit)?;
         Array::new(layout, Storage::Memory(bytes, from), len)
     }
 
     /// Bytes that end with the numbers or cells, and where these start; what is compressed is inflated.
-    fn bytes(&self, file: &mut File) -> Result<(Vec<u8>, usize)> {
+    fn bytes(&self, file: &mut File, limit: Limit) -> Result<(Vec<u8>, usize)> {
         let (from, len) = self.data;
         let mut bytes = Vec::new();
         let Some(packed) = self.packed else {
+            limit.ensure("the variable", len)?;
+            bytes.try_reserve_exact(usize::try_from(len)?)?;
             file.seek(SeekFrom::Start(self.at + from))?;
             file.take(len).read_to_end(&mut bytes)?;
             ensure!(bytes.len() as u64 == len, "ends after {} of {len} bytes; truncated", bytes.len());
@@ -259,6 +263,8 @@ impl Variable {
         ensure!(len / MAX_INFLATION <= packed, "claims {len} bytes from {packed}; the file is damaged");
         file.seek(SeekFrom::Start(self.at))?;
         let needed = 8 + from + len;
+        limit.ensure("the variable, unpacked,", needed)?;
+        bytes.try_reserve_exact(usize::try_from(needed)?)?;
         ZlibDecoder::new(file.take(packed))
             .take(needed)
             .read_to_end(&mut bytes)

@@ -1,11 +1,12 @@
 //! Data on disk: samples in, codes and reconstructions out.
 //!
 //! [`Source`] opens what the command line names, joins it into one numbered list, and hands the library one sample at a
-//! time. [`folder`], [`pattern`] and [`list`] find files. Each format has its file: [`mod@image`] and [`pages`] decode
-//! pictures, [`cifar`] batches of them, [`audio`] recordings ([`wav`], [`flac`]); [`npy`], [`npz`] and [`mat`] turn a header
+//! time. [`folder`], [`pattern`] and [`list`] find files. Each format has its file: [`mod@image`], [`jpeg`] and [`pages`]
+//! ([`page`], [`directory`], [`bands`]) decode pictures, [`cifar`] batches of them, [`audio`] recordings ([`wav`], [`flac`]); [`npy`], [`npz`] and [`mat`] turn a header
 //! that was checked against the file's length into an [`array::Array`]; [`axes`] says what its axes mean and [`stack`] cuts
 //! it into samples. [`select`] and [`hold_out`] choose among the samples; [`resize`] and [`crop`] change what is seen of each,
-//! and [`mask`] says which values were observed. [`raw`] reads frames from a pipe, which is no source: it has neither a length
+//! [`channels`] brings gray pictures among colours to theirs, and [`mask`] says which values were observed. Decoders run
+//! under [`guard`], and what they need is held against a limit before they run. [`raw`] reads frames from a pipe, which is no source: it has neither a length
 //! nor a second pass. [`codes`] and [`mod@write`] are the way out. Nothing here prints; every message names the file, what was
 //! expected and what was found.
 //!
@@ -16,19 +17,28 @@
 pub(crate) mod array;
 pub(crate) mod audio;
 pub(crate) mod axes;
+mod bands;
+mod channels;
 mod cifar;
+mod code_facts;
 pub(crate) mod codes;
 mod content;
 mod crop;
+mod directory;
+mod failure;
 mod flac;
 mod folder;
+mod guard;
 mod hold_out;
+mod identity;
 mod image;
+mod jpeg;
 mod list;
 mod mask;
 mod mat;
 mod npy;
 mod npz;
+mod page;
 mod pages;
 mod pattern;
 pub(crate) mod raw;
@@ -44,28 +54,37 @@ mod window;
 pub(crate) mod write;
 
 pub(crate) use audio::Channel;
-pub(crate) use list::named_by as list_named_by;
+pub(crate) use channels::{ChannelCounts, before as channels_before};
+pub(crate) use code_facts::Facts;
 pub(crate) use mask::Masks;
 pub(crate) use ocsc::Axes;
 pub(crate) use resize::Resize;
 pub(crate) use window::Window;
 
+use crate::console::told;
+use crate::memory::Limit;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use array::Array;
 use axes::Convention;
-use content::Content;
+use content::{Content, Header, ReadOptions};
 use crop::Crop;
-use ocsc::{Error, Real, Sample, Samples};
+use guard::guarded;
+use ocsc::{Config, Error, Real, Sample, Samples};
 use pages::Pages;
 use stack::Stack;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+/// What the numbers and sizes of samples take that are held of each.
+const BYTES_PER_SAMPLE: u64 = 24;
+
 /// How to read the data.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SourceOptions {
-    /// The meaning of the axes of arrays; of images only whether the pages of a file are the depth of one sample.
+    /// The meaning of the axes of arrays; of images only what the pages of a file are.
     pub(crate) axes: Option<Axes>,
+    /// Whether the call does not name them, but the model that was learned so.
+    pub(crate) axes_are_recorded: bool,
     /// Search folders to any depth.
     pub(crate) recursive: bool,
     /// Scale every sample.
@@ -86,6 +105,19 @@ pub(crate) struct SourceOptions {
     pub(crate) nan_is_missing: bool,
     /// The data are masks themselves: truth values are welcome.
     pub(crate) is_mask: bool,
+    /// What may be taken while a file is read.
+    pub(crate) limit: Limit,
+}
+
+impl SourceOptions {
+    /// With the axes that a model was learned with, unless the call names its own.
+    pub(crate) fn with_recorded_axes(mut self, config: &Config) -> Self {
+        if self.axes.is_none() && config.axes.is_some() {
+            self.axes = config.axes.clone();
+            self.axes_are_recorded = true;
+        }
+        self
+    }
 }
 
 /// The samples of all data named in one call, in the order named, or those chosen among them.
@@ -99,7 +131,11 @@ pub(crate) struct Source {
     crop: Option<Crop>,
     seed: u64,
     masks: Option<Arc<Masks>>,
-    nan_is_missing: bool,
+    /// The files behind all of it: of samples, of lists, of masks.
+    files: Arc<Vec<PathBuf>>,
+    options: ReadOptions,
+    /// The channels that samples must have, or be brought to; as they are if none.
+    channels: Option<usize>,
 }
 
 /// One file, or one array of a file, with one or more samples.
@@ -121,25 +157,29 @@ impl Source {
     /// in a list.
     pub(crate) fn open(paths: &[PathBuf], options: &SourceOptions) -> Result<Self> {
         ensure!(!paths.is_empty(), "no data named; expected {}", expected());
-        let mut opening = Opening { parts: Vec::new(), len: 0, options };
+        let mut opening = Opening { parts: Vec::new(), len: 0, files: Vec::new(), options };
         for path in paths {
             let is_pipe = path.as_os_str() == "-";
             ensure!(!is_pipe, "-: standard input can only be read by `learn` and `code`, alone and with --raw");
-            opening.add_named(path).map_err(|e| anyhow!("{}: {e:#}", path.display()))?;
+            guarded(|| opening.add_named(path)).map_err(|e| anyhow!("{}: {e:#}", path.display()))?;
         }
-        let Opening { mut parts, len, .. } = opening;
+        let Opening { mut parts, len, mut files, .. } = opening;
         let masks = match &options.mask {
             Some(path) => Some(Arc::new(Masks::open(path, options, &mut parts, len).context("--mask")?)),
             None => None,
         };
+        files.extend(masks.iter().flat_map(|masks| masks.files().to_vec()));
+        let files = Arc::new(files);
         let wish = |part: &Part| stems::Wish { stem: part.stem.clone(), count: part.len };
         let stems = stems::assign(&parts.iter().map(wish).collect::<Vec<_>>());
         for (part, stem) in parts.iter_mut().zip(stems) {
             part.stem = stem;
         }
         let (resize, seed) = (options.resize, options.seed);
-        let (parts, nan_is_missing) = (Arc::new(parts), options.nan_is_missing);
-        let mut source = Source { parts, chosen: None, len, resize, crop: None, seed, masks, nan_is_missing };
+        let reading = ReadOptions { nan_is_missing: options.nan_is_missing, limit: options.limit };
+        let (parts, chosen, crop) = (Arc::new(parts), None, None);
+        let channels = None;
+        let mut source = Source { parts, chosen, len, resize, crop, seed, masks, files, options: reading, channels };
         ensure!(
             !(source.is_masked() && resize.is_some()),
             "--resize would mix observed and unobserved values; resize the data and their masks beforehand"
@@ -154,6 +194,11 @@ impl Source {
     /// How many samples there are, at least 1.
     pub(crate) fn len(&self) -> usize {
         self.len
+    }
+
+    /// Every file that was opened, also those without a chosen sample.
+    pub(crate) fn files(&self) -> &[PathBuf] {
+        &self.files
     }
 
     /// What messages call sample `index`: `photos/cat.jpg`, `train.npy[3]`.
@@ -178,9 +223,14 @@ impl Source {
         self.used().all(|part| matches!(part.content, Content::Array(_)))
     }
 
+    /// Whether there are files whose reading depends on what their axes mean.
+    pub(crate) fn has_axes(&self) -> bool {
+        self.used().any(|part| matches!(part.content, Content::Array(_) | Content::Pages(_)))
+    }
+
     /// Whether parts of samples may be unobserved.
     pub(crate) fn is_masked(&self) -> bool {
-        self.masks.is_some() || self.nan_is_missing
+        self.masks.is_some() || self.options.nan_is_missing
     }
 
     /// The most spatial axes that any sample has: 1 for signals, 2 for images, 3 for volumes.
@@ -191,11 +241,13 @@ impl Source {
     /// Depth, height and width of sample `index`, which its mask must have as well; of files only headers are read.
     pub(crate) fn size(&self, index: usize) -> Result<[usize; 3]> {
         let (number, part, i) = self.place(index).with_context(|| self.beyond(index))?;
-        let size = part.content.size(i).and_then(|size| {
+        let size = part.content.header(i).and_then(|Header { shape, .. }| {
+            let (size, what) = (shape.spatial(), format!("samples of {shape}"));
+            self.options.ensure_room(&what, 0, shape.len() as u64)?;
             self.masks.as_ref().map_or(Ok(()), |masks| masks.check(number, part, size))?;
             self.resize.map_or(Ok(size), |resize| resize.size(size))
         });
-        let size = size.map_err(|e| anyhow!("{}: {e:#}", part.name(i)))?;
+        let size = size.map_err(|e| anyhow!("{}: {}", part.name(i), told(&e)))?;
         Ok(self.crop.map_or(size, |crop| crop.size(size)))
     }
 
@@ -245,19 +297,21 @@ impl Source {
         cut: impl Fn(&Crop, Sample<T>) -> Result<Sample<T>>,
     ) -> ocsc::Result<Sample<T>> {
         let Some((number, part, i)) = self.place(index) else { return Err(Error::Source(self.beyond(index))) };
-        let sample = part.content.get(i, self.nan_is_missing).and_then(|sample| match &self.masks {
-            Some(masks) => masks.apply(number, part, sample),
-            None => Ok(sample),
-        });
-        let resized = sample.and_then(|sample| match &self.resize {
-            Some(resize) => resize.apply(sample),
-            None => Ok(sample),
-        });
-        let cropped = resized.and_then(|sample| match &self.crop {
-            Some(crop) => cut(crop, sample),
-            None => Ok(sample),
-        });
-        cropped.map_err(|e| Error::Source(format!("{}: {e:#}", part.name(i))))
+        failure::patiently(&part.name(i), || {
+            let sample = self.with_channels(part, part.content.get(i, self.options)?)?;
+            let sample = match &self.masks {
+                Some(masks) => masks.apply(number, part, sample)?,
+                None => sample,
+            };
+            let sample = match &self.resize {
+                Some(resize) => resize.apply(sample)?,
+                None => sample,
+            };
+            match &self.crop {
+                Some(crop) => cut(crop, sample),
+                None => Ok(sample),
+            }
+        })
     }
 
     fn beyond(&self, index: usize) -> String {
@@ -276,6 +330,7 @@ impl Part {
 struct Opening<'a> {
     parts: Vec<Part>,
     len: usize,
+    files: Vec<PathBuf>,
     options: &'a SourceOptions,
 }
 
@@ -283,7 +338,8 @@ impl Opening<'_> {
     /// Adds what a path, a pattern or a list stands for.
     fn add_named(&mut self, path: &Path) -> Result<()> {
         if let Some(file) = list::named_by(path) {
-            for line in list::read(&file)? {
+            self.files.push(file.clone());
+            for line in list::read(&file, self.options.limit)? {
                 let path = list::folder(&file).join(&line.text);
                 let added = self.add_matching(&path);
                 added.map_err(|e| anyhow!("line {}: {}: {e:#}", line.number, path.display()))?;
@@ -307,6 +363,8 @@ impl Opening<'_> {
         let options = self.options;
         let (file, pick) = split_pick(path);
         let metadata = std::fs::metadata(file).with_context(|| format!("cannot be read (expected {})", expected()))?;
+        let kind = metadata.file_type();
+        ensure!(kind.is_file() || kind.is_dir(), "expected {}, found {}", expected(), ocsc::file::kind(kind));
         if metadata.is_dir() {
             return folder::data(file, self.options.recursive)?.iter().try_for_each(|file| {
                 self.add_file(file).with_context(|| file.file_name().unwrap_or_default().display().to_string())
@@ -314,6 +372,9 @@ impl Opening<'_> {
         }
         let extension = file.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
         let (name, stem) = (path.display().to_string(), stem_of(file));
+        if matches!(extension.as_str(), "npy" | "npz" | "mat") {
+            self.files.push(file.to_owned());
+        }
         match extension.as_str() {
             "npy" => {
                 let stack = open_stack(npy::open(file)?, Convention::Numpy, options)?;
@@ -330,7 +391,7 @@ impl Opening<'_> {
                 Ok(())
             }
             "mat" => {
-                let array = mat::open(file, pick, options.is_mask)?;
+                let array = mat::open(file, pick, options.is_mask, options.limit)?;
                 self.push(name, stem, Content::Array(open_stack(array, Convention::Matlab, options)?))
             }
             _ => self.add_file(file),
@@ -340,17 +401,18 @@ impl Opening<'_> {
     /// Adds a file of a kind that folders may hold, or a batch of images.
     fn add_file(&mut self, file: &Path) -> Result<()> {
         let options = self.options;
+        self.files.push(file.to_owned());
         let content = match file.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase().as_str() {
             _ if audio::is_audio(file) => {
-                let recording = audio::Recording::open(file, options.channel, options.rate, options.window);
-                recording.map_or_else(|e| Content::Damaged(false, format!("{e:#}")), Content::Recording)
+                let open = || audio::Recording::open(file, options.channel, options.rate, options.window);
+                guarded(open).map_or_else(|e| damaged(false, e), |recording| Ok(Content::Recording(recording)))?
             }
             // Only TIFF has pages, and its name nearly always says so: other files are not opened before their turn.
-            "tif" | "tiff" if pages::is_tiff(file).unwrap_or(false) => {
-                let pages = Pages::open(file, options.axes.as_ref().is_some_and(|axes| axes.place('D').is_some()));
-                pages.map_or_else(|e| Content::Damaged(true, format!("{e:#}")), Content::Pages)
-            }
-            _ if image::is_image(file) => Content::Image(file.to_owned()),
+            "tif" | "tiff" if pages::is_tiff(file).unwrap_or(false) => match guarded(|| Pages::open(file)) {
+                Ok(pages) => Content::Pages(pages.with_axes(options.axes.as_ref())?),
+                Err(e) => damaged(true, e)?,
+            },
+            _ if image::is_image(file) => Content::Image(image::Picture::new(file)),
             "bin" => Content::Batch(cifar::Batch::open(file)?),
             "" => bail!("a file without an ending; expected {}", expected()),
             other => bail!("files ending in .{other} are unknown; expected {}", expected()),
@@ -364,6 +426,11 @@ impl Opening<'_> {
         let len = content.len();
         self.parts.push(Part { first: self.len, len, name, stem, content, mask: None });
         self.len = self.len.checked_add(len).context("more samples than can be counted")?;
+        // A header may claim any number of samples, and lists of them are made.
+        if len > 1 {
+            let need = (self.len as u64).saturating_mul(BYTES_PER_SAMPLE);
+            self.options.limit.ensure(&format!("lists of {} samples", self.len), need)?;
+        }
         Ok(())
     }
 }
@@ -387,11 +454,20 @@ impl<T: Real> Samples<T> for Source {
     }
 }
 
+/// A picture (true) or recording that cannot be read; not if the machine is to blame, and the file may be whole.
+fn damaged(is_image: bool, error: anyhow::Error) -> Result<Content> {
+    match failure::of_system(&error) {
+        Some(_) => Err(error),
+        None => Ok(Content::Damaged(is_image, told(&error))),
+    }
+}
+
 /// An array as samples, or as masks, whose axes may lack those of channels and samples.
 fn open_stack(array: Array, convention: Convention, options: &SourceOptions) -> Result<Stack> {
     let rank = array.shape().len();
     let axes = match &options.axes {
         Some(axes) if options.is_mask => Some(axes.of_mask(rank)),
+        Some(axes) if options.axes_are_recorded => Some(axes.of_array(rank)),
         axes => axes.clone(),
     };
     let stack = Stack::new(array, axes.as_ref(), convention, options.window)?;
@@ -405,7 +481,7 @@ fn open_stack(array: Array, convention: Convention, options: &SourceOptions) -> 
 
 /// The arrays of an archive, each with its name unless it is the only one or was picked.
 fn open_npz(path: &Path, pick: Option<&str>, options: &SourceOptions) -> Result<Vec<(Option<String>, Stack)>> {
-    let mut archive = npz::Npz::open(path)?;
+    let mut archive = npz::Npz::open(path, options.limit)?;
     let names = archive.names();
     let shown = path.display();
     ensure!(!names.is_empty(), "the archive holds no arrays");
@@ -434,7 +510,7 @@ fn open_npz(path: &Path, pick: Option<&str>, options: &SourceOptions) -> Result<
 }
 
 /// Splits `file.mat:NAME`; a file that exists under the whole name is taken as it is.
-fn split_pick(path: &Path) -> (&Path, Option<&str>) {
+pub(crate) fn split_pick(path: &Path) -> (&Path, Option<&str>) {
     let split = path.to_str().filter(|_| !path.exists()).and_then(|text| {
         let (file, name) = text.rsplit_once(':')?;
         let archive = Path::new(file).extension().is_some_and(|e| e == "npz" || e == "mat");

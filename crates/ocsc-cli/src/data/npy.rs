@@ -6,7 +6,7 @@
 
 use super::array::{Array, Dtype, Layout, Storage};
 use anyhow::{Context, Result, bail, ensure};
-use std::fs::File;
+use ocsc::file;
 use std::io::Read;
 use std::path::Path;
 
@@ -16,7 +16,7 @@ const MAGIC: &[u8] = b"\x93NUMPY";
 
 /// Opens a `.npy` file, leaving its numbers on disk.
 pub(crate) fn open(path: &Path) -> Result<Array> {
-    let mut file = File::open(path)?;
+    let mut file = file::open(path)?;
     let len = file.metadata()?.len();
     let mut start = Vec::new();
     file.by_ref().take(MAX_HEADER).read_to_end(&mut start)?;
@@ -26,6 +26,14 @@ pub(crate) fn open(path: &Path) -> Result<Array> {
 
 /// Reads the header from the first bytes of a file: the layout, and where the numbers start.
 pub(crate) fn header(start: &[u8]) -> Result<(Layout, usize)> {
+    let (text, data) = preamble(start)?;
+    let layout = Dictionary { rest: text }.layout()?;
+    layout.sizes()?;
+    Ok((layout, data))
+}
+
+/// The text of the header, and where the data start.
+fn preamble(start: &[u8]) -> Result<(&str, usize)> {
     ensure!(!start.is_empty(), "the file is empty; expected a .npy array");
     ensure!(start.starts_with(MAGIC), "not a .npy array: it does not start with \\x93NUMPY");
     let truncated = "the header is truncated; save the file again";
@@ -38,9 +46,29 @@ pub(crate) fn header(start: &[u8]) -> Result<(Layout, usize)> {
     ensure!(len < MAX_HEADER - 12, "a header of {len} bytes; expected fewer than {MAX_HEADER}: the file is damaged");
     let data = from + len as usize;
     let text = std::str::from_utf8(start.get(from..data).context(truncated)?).context("the header is not text")?;
-    let layout = Dictionary { rest: text }.layout()?;
-    layout.sizes()?;
-    Ok((layout, data))
+    Ok((text, data))
+}
+
+/// The bytes of a `.npy` file that holds one text, as numpy's `<U` does.
+pub(crate) fn encode_text(text: &str) -> Vec<u8> {
+    // numpy knows no text of no characters; zeros at the end do not count.
+    let characters: Vec<u8> = text.chars().flat_map(|c| u32::from(c).to_le_bytes()).collect();
+    let len = (characters.len() / 4).max(1);
+    let padded = [characters, vec![0; if text.is_empty() { 4 } else { 0 }]].concat();
+    encode(&format!("<U{len}"), &[], &padded)
+}
+
+/// The one text in the bytes of a `.npy` file.
+pub(crate) fn decode_text(bytes: &[u8]) -> Result<String> {
+    let (text, data) = preamble(bytes)?;
+    ensure!(text.contains("'descr': '<U"), "expected one text, found other data");
+    let characters = bytes.get(data..).unwrap_or_default();
+    let decoded = characters.chunks(4).map(|c| {
+        let number = c.iter().rev().fold(0, |n, byte| n << 8 | u32::from(*byte));
+        char::from_u32(number).context("the text is damaged")
+    });
+    let decoded = decoded.collect::<Result<String>>()?;
+    Ok(decoded.trim_end_matches('\0').to_owned())
 }
 
 /// A cursor over the text of a header, `{'descr': '<f8', 'fortran_order': False, 'shape': (3, 4), }`.

@@ -5,7 +5,9 @@
 
 use super::array::{Array, Storage};
 use super::npy;
+use crate::memory::Limit;
 use anyhow::{Context, Result, ensure};
+use ocsc::file;
 use std::fs::File;
 use std::io::{BufReader, Read, Seek, Write};
 use std::path::Path;
@@ -20,16 +22,17 @@ pub(crate) struct Npz<'a> {
     path: &'a Path,
     file_len: u64,
     zip: ZipArchive<BufReader<File>>,
+    limit: Limit,
 }
 
 impl<'a> Npz<'a> {
-    /// Opens the archive and reads its directory.
-    pub(crate) fn open(path: &'a Path) -> Result<Self> {
-        let file = File::open(path)?;
+    /// Opens the archive and reads its directory. What is inflated must fit the limit.
+    pub(crate) fn open(path: &'a Path, limit: Limit) -> Result<Self> {
+        let file = file::open(path)?;
         let file_len = file.metadata()?.len();
         ensure!(file_len > 0, "the file is empty; expected a .npz archive of arrays");
         let zip = ZipArchive::new(BufReader::new(file)).context("not a .npz archive, or a truncated one")?;
-        Ok(Npz { path, file_len, zip })
+        Ok(Npz { path, file_len, zip, limit })
     }
 
     /// The names of all members, in order, without the ending `.npy`.
@@ -59,11 +62,30 @@ impl<'a> Npz<'a> {
             ensure!(at.saturating_add(len) <= self.file_len, "reaches past the end of the file, which is truncated");
             return Array::new(layout, Storage::File(self.path.to_owned(), at), len);
         }
+        self.limit.ensure("the numbers, unpacked,", size)?;
         let mut bytes = Vec::new();
-        member.take(size).read_to_end(&mut bytes).context("cannot be unpacked; the archive is damaged")?;
+        bytes.try_reserve_exact(usize::try_from(size)?)?;
+        let unpacked = "cannot be unpacked; the archive is damaged";
+        member.by_ref().take(size).read_to_end(&mut bytes).context(unpacked)?;
+        // One byte more: whether there is one, and whether the checksum is right, is told at the end.
+        let more = member.read(&mut [0]).context(unpacked)?;
+        ensure!(more == 0, "unpacks to more than the {size} bytes that it claims; the archive is damaged");
         let (layout, data) = npy::header(&bytes)?;
         let len = (bytes.len() - data) as u64;
         Array::new(layout, Storage::Memory(bytes, data), len)
+    }
+}
+
+impl Npz<'_> {
+    /// Reads the text called `name`, of at most so many characters; none if there is no such member.
+    pub(crate) fn text(&mut self, name: &str, most: usize) -> Result<Option<String>> {
+        let Some(index) = self.zip.index_for_name(&format!("{name}.npy")) else { return Ok(None) };
+        let member = self.zip.by_index(index)?;
+        let limit = npy::MAX_HEADER + 4 * most as u64;
+        ensure!(member.size() <= limit, "`{name}` has {} bytes; expected a short text", member.size());
+        let mut bytes = Vec::new();
+        member.take(limit).read_to_end(&mut bytes).context("cannot be unpacked; the archive is damaged")?;
+        npy::decode_text(&bytes).with_context(|| format!("`{name}`")).map(Some)
     }
 }
 

@@ -11,7 +11,7 @@ pub(super) const HELD_OUT: u64 = u64::MAX - 2;
 
 impl Source {
     /// The samples with these numbers, which ascend.
-    pub(super) fn only(&self, numbers: &[usize]) -> Source {
+    pub(crate) fn only(&self, numbers: &[usize]) -> Source {
         let chosen: Vec<usize> = numbers.iter().filter_map(|i| self.number(*i)).collect();
         Source { len: chosen.len(), chosen: Some(chosen), ..self.clone() }
     }

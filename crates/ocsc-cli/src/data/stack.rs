@@ -6,6 +6,7 @@
 
 use super::array::{Array, Dtype};
 use super::axes::{self, Convention, show_shape};
+use super::content::ReadOptions;
 use super::window::{Window, Windows};
 use anyhow::{Result, bail, ensure};
 use ocsc::{Axes, Real, Sample, Shape};
@@ -91,12 +92,14 @@ impl Stack {
     }
 
     /// Sample `index`, its values as they are in the file.
-    pub(crate) fn get<T: Real>(&self, index: usize, nan_is_missing: bool) -> Result<Sample<T>> {
+    pub(crate) fn get<T: Real>(&self, index: usize, options: ReadOptions) -> Result<Sample<T>> {
         ensure!(index < self.len(), "sample {index} of {}", self.len());
         let (whole, window) = (index / self.windows.count(), index % self.windows.count());
         let shape = self.shape(index);
         let first = whole * self.step + self.windows.range(window).start * self.strides[3];
         let lens = [shape.channels, shape.depth, shape.height, shape.width];
-        super::mask::sample(shape, self.array.gather(first, &lens, &self.strides)?, nan_is_missing)
+        options.ensure_room(&format!("samples of {shape}"), 0, shape.len() as u64)?;
+        let values = self.array.gather(first, &lens, &self.strides, options.limit)?;
+        super::mask::sample(shape, values, options.nan_is_missing)
     }
 }

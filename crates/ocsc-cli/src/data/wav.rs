@@ -5,14 +5,16 @@
 use super::audio::Facts;
 use anyhow::{Context, Result, ensure};
 use hound::{SampleFormat, WavReader};
-use std::io::Seek;
+use ocsc::file;
+use std::io::{BufReader, Seek};
 use std::path::Path;
 
 /// Reads the header.
 pub(crate) fn open(path: &Path) -> Result<Facts> {
-    let available = std::fs::metadata(path)?.len();
+    let input = file::open(path)?;
+    let available = input.metadata()?.len();
     ensure!(available > 0, "the file is empty; expected a WAV recording");
-    let reader = WavReader::open(path).context("not a WAV recording that can be read")?;
+    let reader = WavReader::new(BufReader::new(input)).context("not a WAV recording that can be read")?;
     let (spec, frames) = (reader.spec(), reader.duration());
     let claimed = u64::from(reader.len()) * u64::from(spec.bits_per_sample.div_ceil(8));
     let data = available.saturating_sub(reader.into_inner().stream_position()?);
@@ -26,20 +28,25 @@ pub(crate) fn open(path: &Path) -> Result<Facts> {
 
 /// `frames` frames from `from` on, channels interleaved, full scale at -1 and 1.
 pub(crate) fn read(path: &Path, from: u64, frames: usize) -> Result<Vec<f64>> {
-    let mut reader = WavReader::open(path)?;
+    let mut reader = WavReader::new(BufReader::new(file::open(path)?))?;
     let spec = reader.spec();
     reader.seek(u32::try_from(from)?)?;
     let numbers = frames.saturating_mul(spec.channels.into());
     let damaged = "the samples end early; the file is damaged";
+    let mut values = Vec::new();
+    values.try_reserve_exact(numbers)?;
     match spec.sample_format {
         SampleFormat::Float => {
-            let samples = reader.samples::<f32>().take(numbers);
-            samples.map(|v| v.map(f64::from).context(damaged)).collect()
+            for value in reader.samples::<f32>().take(numbers) {
+                values.push(f64::from(value.context(damaged)?));
+            }
         }
         SampleFormat::Int => {
             let full = 2f64.powi(i32::from(spec.bits_per_sample) - 1);
-            let samples = reader.samples::<i32>().take(numbers);
-            samples.map(|v| v.map(|v| f64::from(v) / full).context(damaged)).collect()
+            for value in reader.samples::<i32>().take(numbers) {
+                values.push(f64::from(value.context(damaged)?) / full);
+            }
         }
     }
+    Ok(values)
 }

@@ -7,7 +7,7 @@ use super::npy;
 use ::image::codecs::png::PngEncoder;
 use ::image::{ExtendedColorType, ImageEncoder};
 use anyhow::{Result, anyhow, bail, ensure};
-use ocsc::checkpoint::replace_file;
+use ocsc::replace::write_file;
 use ocsc::{Real, Sample};
 use std::path::Path;
 
@@ -23,7 +23,7 @@ pub(crate) fn write_npy<T: Real>(path: &Path, sample: &Sample<T>, rank: usize) -
         let mut data = Vec::with_capacity(size_of_val(sample.data()));
         sample.data().iter().for_each(|v| v.write_le(&mut data));
         let bytes = npy::encode(descr::<T>(), &axes, &data);
-        replace_file(path, |file| Ok(std::fs::write(file, bytes)?))
+        write_file(path, bytes).map_err(anyhow::Error::from)
     } else {
         Err(anyhow!("a sample of {shape} has more than {rank} spatial axes"))
     };
@@ -32,7 +32,7 @@ pub(crate) fn write_npy<T: Real>(path: &Path, sample: &Sample<T>, rank: usize) -
 
 /// Writes an 8-bit gray or colour picture: `lo` and below is black, `hi` and above is white.
 pub(crate) fn write_png<T: Real>(path: &Path, sample: &Sample<T>, lo: f64, hi: f64) -> Result<()> {
-    let written = encode_png(sample, lo, hi).and_then(|png| replace_file(path, |file| Ok(std::fs::write(file, png)?)));
+    let written = encode_png(sample, lo, hi).and_then(|png| Ok(write_file(path, png)?));
     written.map_err(|e| anyhow!("{}: {e:#}", path.display()))
 }
 

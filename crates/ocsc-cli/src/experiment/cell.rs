@@ -1,25 +1,29 @@
 //! One run of an experiment, and its files: `NAME.jsonl` (the log), `NAME.safetensors` (the model), pictures, and `NAME.json`,
 //! which says what was run and how it ended. The last is written when the run is over: a cell that has it is kept.
 
+use super::child::{self, Ended};
 use crate::args::{Args, Command, Learn};
-use crate::console::{Console, interrupted};
+use crate::console::{Console, Interrupted};
+use crate::data::channels_before;
 use crate::learn;
-use crate::memory;
 use crate::model::{Prepared, preprocessing};
 use crate::open;
+use crate::outputs::Outputs;
 use crate::record::{Record, read_records};
 use crate::report::Triplet;
 use crate::triplet::triplets;
 use anyhow::{Context, Result, bail};
 use clap::Parser;
-use ocsc::checkpoint::{self, replace_file};
+use ocsc::checkpoint;
 use ocsc::learner::initial;
+use ocsc::replace::write_file;
 use ocsc::{Sample, Samples};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+
+/// More than the record of a run or one of its pictures takes.
+const MAX_BYTES: u64 = 1 << 28;
 
 /// What is run, and how it ended.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -40,7 +44,7 @@ pub(crate) struct Cell {
     pub(crate) series: BTreeMap<String, Vec<(f64, f64)>>,
 }
 
-/// How a cell ended. One that failed for another reason leaves no trace, and is tried again.
+/// How a cell ended. One that failed for another reason, or was interrupted, is not marked as finished, and is tried again.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Outcome {
@@ -77,8 +81,7 @@ impl Cell {
     pub(crate) fn save(&self, folder: &Path) -> Result<()> {
         let path = self.file(folder, ".json");
         let text = serde_json::to_string_pretty(self)? + "\n";
-        replace_file(&path, |file| std::fs::write(file, text))
-            .with_context(|| format!("cannot write {}", path.display()))
+        write_file(&path, text).with_context(|| format!("cannot write {}", path.display()))
     }
 
     /// The records of its log; none if it has none.
@@ -96,28 +99,19 @@ impl Cell {
         console: &Console,
     ) -> Result<Cell> {
         let [log, model] = [".jsonl", ".safetensors"].map(|ending| self.file(folder, ending));
+        // What an earlier run left unfinished is begun anew.
+        [&log, &model].into_iter().try_for_each(|file| remove(file))?;
         let program = std::env::current_exe().context("cannot find this program")?;
         let mut command = std::process::Command::new(program);
         command.arg("learn").args(&self.words).arg("--out").arg(&model).arg("--log").arg(&log);
+        // A cell that was cut short is run anew.
+        command.arg("--force");
         command.args(threads.iter().flat_map(|n| ["--threads".to_owned(), n.to_string()]));
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-        let mut child = command.spawn().context("cannot start `ocsc learn`")?;
-        let mut last = String::new();
-        for line in child.stderr.take().into_iter().flat_map(|pipe| BufReader::new(pipe).lines()).map_while(Result::ok)
-        {
-            console.say(format!("  {line}"));
-            last = line;
-        }
-        let status = child.wait().context("cannot wait for `ocsc learn`")?;
-        self.outcome = if status.success() {
-            Outcome::Done
-        } else if let Some(need) = memory::refused(&last) {
-            Outcome::OutOfMemory { need: Some(need) }
-        } else if status.code().is_none() && !interrupted() {
-            // Ended by a signal that was not ours: out of memory, as a rule.
-            Outcome::OutOfMemory { need: None }
-        } else {
-            bail!("{}: {last}", self.title());
+        self.outcome = match child::run(command, &self.file(folder, ".refusal"), console)? {
+            Ended::Done => Outcome::Done,
+            Ended::OutOfMemory { need } => Outcome::OutOfMemory { need },
+            Ended::Interrupted => return Err(Interrupted(format!("{}: interrupted", self.title())).into()),
+            Ended::Failed(why) => bail!("{}: {why}", self.title()),
         };
         if self.outcome == Outcome::Done && pictures > 0 {
             self.draw(folder, pictures)?;
@@ -159,9 +153,12 @@ impl Cell {
     /// Draws the first test samples, their reconstructions and differences.
     fn draw(&mut self, folder: &Path, pictures: usize) -> Result<()> {
         let model = self.file(folder, ".safetensors");
-        let (_, test) = open::for_learning(&*self.parsed(&model)?, None, &Console::new(true))?;
+        let (source, test) = open::for_learning(&*self.parsed(&model)?, None, &Console::new(true))?;
         let Some(test) = test else { return Ok(()) };
+        let mut files = Outputs::default();
+        files.read("one of the data", source.files().iter().chain(test.files()));
         let saved = checkpoint::load::<f32>(&model)?;
+        let test = test.of_channels(channels_before(&saved.config.preprocess, saved.dictionary.shape().channels));
         let prepared = Prepared::new(&test, &saved.config.preprocess);
         let sample = |i: usize| Ok((file_name(&test.name(i)), Samples::<f32>::get(&prepared, i)?));
         let samples: Vec<(String, Sample<f32>)> = (0..test.len().min(pictures)).map(sample).collect::<Result<_>>()?;
@@ -169,7 +166,8 @@ impl Cell {
         for (i, triplet) in triplets(&saved.config, &saved.dictionary, &samples, peak)?.into_iter().enumerate() {
             for (name, png) in views(&triplet) {
                 let path = self.file(folder, &format!("-{i}-{name}.png"));
-                std::fs::write(&path, png).with_context(|| format!("cannot write {}", path.display()))?;
+                files.write("--out", &path)?;
+                write_file(&path, png).with_context(|| format!("cannot write {}", path.display()))?;
             }
             self.shown.push((triplet.name, triplet.caption));
         }
@@ -180,7 +178,7 @@ impl Cell {
     pub(crate) fn triplets(&self, folder: &Path) -> Result<Vec<Triplet>> {
         let read = |i: usize, name: &str| {
             let path = self.file(folder, &format!("-{i}-{name}.png"));
-            std::fs::read(&path).with_context(|| format!("cannot read {}", path.display()))
+            ocsc::file::read(&path, MAX_BYTES).with_context(|| format!("cannot read {}", path.display()))
         };
         let triplet = |(i, (name, caption)): (usize, &(String, String))| {
             Ok(Triplet {
@@ -195,9 +193,19 @@ impl Cell {
     }
 }
 
+/// Removes a file, if it is there.
+fn remove(path: &Path) -> Result<()> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("cannot remove {}", path.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// The cell of a `NAME.json`.
 pub(crate) fn read(path: &Path) -> Result<Cell> {
-    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let text = ocsc::file::read_text(path, MAX_BYTES).with_context(|| format!("cannot read {}", path.display()))?;
     serde_json::from_str(&text).with_context(|| format!("{}: expected the record of a run", path.display()))
 }
 

@@ -13,21 +13,23 @@ use super::cell::Cell;
 use super::fit::exponent;
 use super::{NOT_RUN, runs::Runs};
 use crate::chart::{Chart, Series, Style};
-use crate::console::{Console, interrupted};
+use crate::console::{Console, Interrupted, interrupted};
+use crate::interrupt::UntilInterrupted;
 use crate::learn;
 use crate::model::{Prepared, preprocessing};
 use crate::open;
 use crate::report::{Entry, Section, Table};
 use crate::watch::{Log, Watch};
-use anyhow::{Result, ensure};
+use anyhow::Result;
 use ocsc::config::BlockDescentConfig;
 use ocsc::learner::{Step, coder};
-use ocsc::observe::{Moment, Observer};
+use ocsc::observe::{Moment, Monitor, Observer};
 use ocsc::train::{Ended, Outcome, Progress, Schedule, code_each, train, visiting_order};
 use ocsc::update::{BlockDescent, Update};
 use ocsc::{Config, Dictionary, Error, Samples};
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::sync::Arc;
 
 /// Samples are coded to this gap for the gradient.
 const NEARLY_EXACT: f64 = 1e-4;
@@ -49,7 +51,9 @@ pub(super) fn run(mut cell: Cell, folder: &Path, console: &Console) -> Result<Ce
     let watch = Watch::new(bar, Some(log), None);
     let mut look = Look { watch, samples: &samples, next: 1.0, points: Vec::new() };
     let outcome = train(learner.as_mut(), &samples, None, &Schedule::default(), Progress::default(), &mut look)?;
-    ensure!(outcome.ended != Ended::Stopped && !interrupted(), "{}: interrupted", cell.title());
+    if outcome.ended == Ended::Stopped || interrupted() {
+        return Err(Interrupted(format!("{}: interrupted", cell.title())).into());
+    }
     cell.series.insert("averaged".to_owned(), look.points);
     cell.save(folder)?;
     Ok(cell)
@@ -83,6 +87,10 @@ impl Observer<f32> for Look<'_> {
         Observer::<f32>::skipped(&mut self.watch, error)
     }
 
+    fn monitor(&self) -> Arc<dyn Monitor> {
+        Observer::<f32>::monitor(&self.watch)
+    }
+
     fn end(&mut self, run: &Moment<'_, f32>, outcome: &Outcome) -> ocsc::Result<()> {
         self.watch.end(run, outcome)
     }
@@ -97,7 +105,7 @@ fn stationarity(
     let average = BlockDescentConfig { forgetting: 1.0, sweeps: 1, reseed: false, tol: 0.0 };
     let mut descent = BlockDescent::new(average, config.boundary, config.seed);
     let mut coder = coder(config, dictionary, NEARLY_EXACT)?;
-    code_each(coder.as_mut(), dictionary, samples, |_, item| -> ocsc::Result<()> {
+    code_each(coder.as_mut(), dictionary, samples, &UntilInterrupted, |_, item| -> ocsc::Result<()> {
         let item = item?;
         descent.absorb(item.sample, &item.coded.code, dictionary)
     })?;

@@ -2,18 +2,19 @@
 //! reconstructions.
 
 use super::NOT_RUN;
+use super::run::SPLIT_SEED;
 use super::runs::{Run, Runs};
 use crate::chart::{Chart, Series, Style};
 use crate::console::bytes;
 use crate::picture::dictionary_mosaic;
 use crate::record::{Event, Record, spans};
 use crate::report::{Entry, Section, Table};
-use crate::student::{Summary, differ};
+use crate::student::{BySeed, Summary, differ};
 use anyhow::Result;
 use ocsc::checkpoint;
 use std::collections::BTreeMap;
 
-/// A run has arrived when it is so close to the lowest test objective of all.
+/// A run has arrived when it is so close to the lowest test objective of its seed.
 const ARRIVED: f64 = 0.01;
 
 /// A value of a record.
@@ -30,6 +31,7 @@ const FIGURES: [(&str, &str, Value); 3] = [
 
 pub(super) fn section(runs: &Runs) -> Result<Section> {
     let mut section = Section { charts: charts(runs), tables: vec![table(runs)], ..Section::default() };
+    section.notes.extend(split_note(runs));
     section.notes.extend(peak_note(runs));
     for method in runs.methods() {
         let Some(run) = runs.done(method).next() else { continue };
@@ -89,29 +91,41 @@ fn mean_curve<'a>(name: &str, runs: impl Iterator<Item = &'a Run> + Clone, value
     series
 }
 
+/// What was measured of every method, by seed.
+fn measured(runs: &Runs, value: impl Fn(&Run) -> Option<f64>) -> Vec<BySeed> {
+    let of = |run: &Run| Some((run.cell.seed, value(run)?)).filter(|(_, value)| value.is_finite());
+    runs.methods().iter().map(|method| runs.done(method).filter_map(of).collect()).collect()
+}
+
 /// One row per method: what its runs ended at, and what the paper printed.
 fn table(runs: &Runs) -> Table {
-    let summaries = |value: &dyn Fn(&Run) -> Option<f64>| -> Vec<Option<Summary>> {
-        let of = |method: &String| Summary::of(&runs.done(method).filter_map(value).collect::<Vec<_>>());
-        runs.methods().iter().map(of).collect()
-    };
-    let psnr = summaries(&|run| run.last(|r| r.test_psnr));
-    let objective = summaries(&|run| run.last(|r| r.test_objective));
-    let nonzeros = summaries(&|run| run.last(|r| r.nonzeros));
-    let time = summaries(&Run::cpu_seconds);
-    let memory = summaries(&Run::peak_memory);
-    let lowest = objective.iter().flatten().map(|s| s.mean).fold(f64::INFINITY, f64::min);
-    let arrival = summaries(&|run| arrival(run, lowest));
+    let psnr = measured(runs, |run| run.last(|r| r.test_psnr));
+    let objective = measured(runs, |run| run.last(|r| r.test_objective));
+    let nonzeros = measured(runs, |run| run.last(|r| r.nonzeros));
+    let time = measured(runs, Run::cpu_seconds);
+    let memory = measured(runs, Run::peak_memory);
+    let mut lowest = BySeed::new();
+    for (seed, value) in objective.iter().flatten() {
+        lowest.entry(*seed).and_modify(|low| *low = low.min(*value)).or_insert(*value);
+    }
+    let arrivals = measured(runs, |run| arrival(run, *lowest.get(&run.cell.seed)?));
+    let count = |i: usize| runs.done(&runs.methods()[i]).count();
+    // A method of which some runs never arrive is not the fastest.
+    let all_arrived =
+        arrivals.iter().enumerate().map(|(i, times)| Some(times.clone()).filter(|times| times.len() == count(i)));
+    let all_arrived: Vec<BySeed> = all_arrived.map(Option::unwrap_or_default).collect();
     let best_psnr = best(&psnr, |a, b| a > b);
     let best_objective = best(&objective, |a, b| a < b);
+    let best_arrival = best(&all_arrived, |a, b| a < b);
 
     let printed = runs.settings.printed("psnr");
     let mut table = Table {
         title: "What the runs ended at".to_owned(),
         note: format!(
-            "Mean and deviation over the seeds. Bold: the highest PSNR and the lowest objective, and those that a pairwise \
-             t-test (Welch's, 95 %) cannot tell from it. Arrived: the processor time until the test objective was within \
-             {:.0} % of the lowest of all, of the runs that got there.",
+            "Mean and deviation over the seeds. Bold: the highest PSNR, the lowest objective and the earliest arrival, and those \
+             that a paired t-test over the seeds (95 %) cannot tell from it; without two seeds there is no test, and nothing is \
+             bold. Arrived: the processor time until the test objective was within {:.0} % of the lowest that any method ended \
+             at with the same seed, of the runs that got there.",
             100.0 * ARRIVED
         ),
         ..Table::default()
@@ -129,21 +143,20 @@ fn table(runs: &Runs) -> Table {
     table.head = head.map(str::to_owned).to_vec();
     table.head.extend(printed.map(|printed| format!("PSNR, the paper ({})", printed.place)));
     for (i, method) in runs.methods().iter().enumerate() {
-        let n = runs.done(method).count();
-        let text = |summary: &Option<Summary>, digits: usize| {
-            Entry::plain(summary.map_or("-".to_owned(), |s| shown(s, digits)))
+        let n = count(i);
+        let text = |values: &BySeed, digits: usize| summary(values).map_or("-".to_owned(), |s| shown(s, digits));
+        let of_all = match arrivals[i].len() {
+            some if 0 < some && some < n => format!(" ({some} of {n})"),
+            _ => String::new(),
         };
         let mut row = vec![
             Entry::plain(method),
-            Entry { best: best_psnr[i], ..text(&psnr[i], 2) },
-            Entry { best: best_objective[i], ..text(&objective[i], 2) },
-            Entry::plain(arrival[i].map_or("-".to_owned(), |s| {
-                let of_all = if s.n < n { format!(" ({} of {n})", s.n) } else { String::new() };
-                shown(s, 2) + &of_all
-            })),
-            text(&time[i], 2),
-            Entry::plain(memory[i].map_or("-".to_owned(), |s| bytes(s.mean as usize))),
-            text(&nonzeros[i], 0),
+            Entry { best: best_psnr[i], text: text(&psnr[i], 2) },
+            Entry { best: best_objective[i], text: text(&objective[i], 2) },
+            Entry { best: best_arrival[i], text: text(&arrivals[i], 2) + &of_all },
+            Entry::plain(text(&time[i], 2)),
+            Entry::plain(summary(&memory[i]).map_or("-".to_owned(), |s| bytes(s.mean as usize))),
+            Entry::plain(text(&nonzeros[i], 0)),
             Entry::plain(if n == 0 { NOT_RUN.to_owned() } else { n.to_string() }),
         ];
         row.extend(printed.map(|p| Entry::plain(p.values.get(method).cloned().unwrap_or("-".to_owned()))));
@@ -152,24 +165,39 @@ fn table(runs: &Runs) -> Table {
     table
 }
 
+fn summary(values: &BySeed) -> Option<Summary> {
+    Summary::of(&values.values().copied().collect::<Vec<_>>())
+}
+
 /// The time until the test objective was near the lowest; none if it never was.
 fn arrival(run: &Run, lowest: f64) -> Option<f64> {
     let near = |record: &&Record| record.test_objective.is_some_and(|value| value <= lowest * (1.0 + ARRIVED));
     run.records.iter().find(near).map(|record| record.cpu_seconds)
 }
 
-/// Which are best, or cannot be told from the best.
-fn best(summaries: &[Option<Summary>], better: impl Fn(f64, f64) -> bool) -> Vec<bool> {
-    let first = summaries.iter().flatten().copied().reduce(|a, b| if better(b.mean, a.mean) { b } else { a });
-    let as_good =
-        |s: &Summary| first.is_some_and(|first| s.mean == first.mean || (s.n > 1 && first.n > 1 && !differ(*s, first)));
-    summaries.iter().map(|s| s.as_ref().is_some_and(as_good)).collect()
+/// Which are best, or cannot be told from the best by a test; none where no test can be made.
+fn best(methods: &[BySeed], better: impl Fn(f64, f64) -> bool) -> Vec<bool> {
+    let means = methods.iter().map(|values| summary(values).map(|s| s.mean));
+    let first = means.enumerate().filter_map(|(i, mean)| Some((i, mean?)));
+    let first = first.reduce(|a, b| if better(b.1, a.1) { b } else { a }).map(|(i, _)| i);
+    let verdict = |i: usize| first.filter(|first| *first != i).and_then(|first| differ(&methods[i], &methods[first]));
+    let is_tested = (0..methods.len()).any(|i| verdict(i).is_some());
+    (0..methods.len()).map(|i| if Some(i) == first { is_tested } else { verdict(i) == Some(false) }).collect()
 }
 
 /// `28.61 ± 0.06`, or the mean alone of a single run.
 pub(super) fn shown(summary: Summary, digits: usize) -> String {
     let Summary { n, mean, deviation } = summary;
     if n > 1 { format!("{mean:.digits$} ± {deviation:.digits$}") } else { format!("{mean:.digits$}") }
+}
+
+/// Which samples were held out, where they were drawn.
+fn split_note(runs: &Runs) -> Option<String> {
+    let mut words = runs.runs.iter().map(|run| &run.cell.words);
+    let seed = words.find_map(|words| words.iter().skip_while(|word| *word != SPLIT_SEED).nth(1))?;
+    Some(format!(
+        "All runs, whatever their seed, are tested on the same samples: those that `{SPLIT_SEED} {seed}` holds out."
+    ))
 }
 
 /// What PSNR means here.
@@ -188,13 +216,24 @@ mod tests {
 
     #[test]
     fn the_best_and_those_as_good() {
-        let of = |values: &[f64]| Summary::of(values);
-        let all = [of(&[28.6, 28.7, 28.5]), of(&[28.5, 28.9, 28.6]), of(&[27.0, 27.1, 27.2]), None];
+        let of = |values: &[f64]| (0..).zip(values.iter().copied()).collect::<BySeed>();
+        let all = [of(&[28.6, 28.7, 28.5]), of(&[28.5, 28.9, 28.3]), of(&[27.0, 27.1, 27.2]), of(&[])];
         assert_eq!(best(&all, |a, b| a > b), [true, true, false, false]);
         assert_eq!(best(&all, |a, b| a < b), [false, false, true, false]);
-        // Single runs cannot be as good without being equal.
-        assert_eq!(best(&[of(&[1.0]), of(&[1.1]), of(&[1.1])], |a, b| a > b), [false, true, true]);
-        assert_eq!(shown(all[0].unwrap(), 2), "28.60 ± 0.10");
-        assert_eq!(shown(of(&[1.0]).unwrap(), 1), "1.0");
+        // Seeds that all methods find hard do not hide a difference that every seed shows.
+        let hard = [of(&[20.0, 28.0, 36.0]), of(&[19.9, 27.9, 35.89])];
+        assert_eq!(best(&hard, |a, b| a > b), [true, false]);
+        assert_eq!(shown(summary(&all[0]).unwrap(), 2), "28.60 ± 0.10");
+        assert_eq!(shown(summary(&of(&[1.0])).unwrap(), 1), "1.0");
+    }
+
+    #[test]
+    fn nothing_is_best_without_a_test() {
+        let of = |values: &[f64]| (0..).zip(values.iter().copied()).collect::<BySeed>();
+        assert_eq!(best(&[of(&[1.0]), of(&[1.1]), of(&[1.1])], |a, b| a > b), [false; 3], "single runs");
+        assert_eq!(best(&[of(&[1.0, 2.0])], |a, b| a > b), [false], "nobody to compare with");
+        assert_eq!(best(&[of(&[1.0, 2.0]), of(&[9.0])], |a, b| a > b), [false; 2], "the best has a single run");
+        assert_eq!(best(&[of(&[1.0, 2.1]), of(&[0.0]), of(&[0.5, 1.0])], |a, b| a > b), [true, false, true]);
+        assert_eq!(best(&[], |a, b| a > b), [false; 0]);
     }
 }

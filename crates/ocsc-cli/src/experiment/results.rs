@@ -3,7 +3,7 @@
 use super::runs::Runs;
 use super::section;
 use anyhow::{Context, Result};
-use ocsc::checkpoint::replace_file;
+use ocsc::replace::write_file;
 use std::path::Path;
 
 const HEAD: &str = "# The paper's experiments, and ours
@@ -22,7 +22,7 @@ pub(crate) fn write(path: &Path, all: &[Runs], skipped: &[(String, String)]) -> 
     for (name, why) in skipped {
         page += &format!("\n## {name}\n\nNot run: {}\n", why.replace("\n  ", " "));
     }
-    replace_file(path, |file| std::fs::write(file, page)).with_context(|| format!("cannot write {}", path.display()))
+    write_file(path, page).with_context(|| format!("cannot write {}", path.display()))
 }
 
 fn of_experiment(runs: &Runs) -> Result<String> {

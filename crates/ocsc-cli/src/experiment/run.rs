@@ -5,13 +5,24 @@ use super::settings::{Kind, Settings};
 use super::{convergence, solvers};
 use crate::args::memory_size;
 use crate::code::make_folder;
-use crate::console::{Console, interrupted};
+use crate::console::{Console, Interrupted, counted, interrupted, told};
+use crate::exit::PassedOver;
+use crate::interrupt::end_now;
 use crate::memory;
 use crate::open;
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, bail};
 use ocsc::Method;
-use ocsc::checkpoint::replace_file;
+use ocsc::replace::write_file;
 use std::path::{Path, PathBuf};
+use std::sync::Once;
+use std::time::Duration;
+
+/// What is said of an interrupt.
+const GOES_ON: &str = "interrupted: the same command goes on from here";
+/// How long an interrupted experiment may take to end in order.
+const PATIENCE: Duration = Duration::from_millis(1000);
+/// How often the watch looks up.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// Where an experiment is run.
 pub(crate) struct Place<'a> {
@@ -25,16 +36,18 @@ pub(crate) struct Place<'a> {
 
 /// Runs what is not yet there; an error says what failed or that it was interrupted, and what is done is kept.
 pub(crate) fn run(settings: &Settings, place: &Place<'_>) -> Result<()> {
+    leave_soon_after_interrupts();
     make_folder(&place.folder)?;
     let path = place.folder.join("experiment.toml");
     let text = toml::to_string(settings).context("cannot write the settings as TOML")?;
-    replace_file(&path, |file| std::fs::write(file, text))
-        .with_context(|| format!("cannot write {}", path.display()))?;
+    write_file(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
     let cells = cells(settings, place)?;
-    let (mut failed, total) = (Vec::new(), cells.len());
+    let (mut failed, mut incomplete, total) = (Vec::new(), 0, cells.len());
     let mut full: Option<Cell> = None;
     for (i, cell) in cells.into_iter().enumerate() {
-        ensure!(!interrupted(), "interrupted: the same command goes on from here");
+        if interrupted() {
+            return Err(Interrupted(GOES_ON.to_owned()).into());
+        }
         let (number, title) = (i + 1, cell.title());
         if full.as_ref().is_some_and(|full| cell.is_beyond(full)) {
             continue;
@@ -55,18 +68,44 @@ pub(crate) fn run(settings: &Settings, place: &Place<'_>) -> Result<()> {
                 place.console.say(format!("  {title}: out of memory"));
                 full = Some(cell);
             }
-            Ok(_) => {}
-            Err(error) if interrupted() => return Err(error.context("interrupted: the same command goes on from here")),
+            Ok(cell) => incomplete += usize::from(cell.passed_over(&place.folder)),
+            Err(_) if interrupted() => return Err(Interrupted(GOES_ON.to_owned()).into()),
             Err(error) => {
-                place.console.say(format!("  failed: {error:#}"));
-                failed.push(format!("{error:#}"));
+                place.console.say(format!("  failed: {}", told(&error)));
+                failed.push(told(&error));
             }
         }
     }
     match &failed[..] {
+        [] if incomplete > 0 => {
+            let runs = counted(incomplete, "run");
+            Err(PassedOver(format!(
+                "{runs} of {total} passed over unusable samples; so the exit code is 3 (with --skip-bad 0)"
+            ))
+            .into())
+        }
         [] => Ok(()),
-        [first, ..] => bail!("{} of {total} runs failed, the others are kept; the first: {first}", failed.len()),
+        [first, ..] => {
+            bail!("{} of {} failed, the others are kept; the first: {first}", failed.len(), counted(total, "run"))
+        }
     }
+}
+
+/// Solvers, measurements and pictures are made in this process and may not look up for long. Nothing of a cell is kept before it
+/// is finished, so that there is nothing to wait for; children are ended by the system.
+fn leave_soon_after_interrupts() {
+    static WATCH: Once = Once::new();
+    WATCH.call_once(|| {
+        // Without it, an interrupt is heard later.
+        let _ = std::thread::Builder::new().spawn(|| {
+            while !interrupted() {
+                std::thread::sleep(LOOK);
+            }
+            std::thread::sleep(PATIENCE);
+            Console::new(false).error(&anyhow::Error::new(Interrupted(GOES_ON.to_owned())));
+            end_now();
+        });
+    });
 }
 
 fn ran(cell: Cell, settings: &Settings, place: &Place<'_>) -> Result<Cell> {
@@ -81,6 +120,13 @@ fn ran(cell: Cell, settings: &Settings, place: &Place<'_>) -> Result<Cell> {
 }
 
 impl Cell {
+    /// Whether its run left out samples, and nobody said that this is well.
+    fn passed_over(&self, folder: &Path) -> bool {
+        let records = self.records(folder).unwrap_or_default();
+        let skipped = records.last().and_then(|record| record.skipped).unwrap_or(0);
+        skipped > 0 && !self.words.iter().any(|word| word == "--skip-bad")
+    }
+
     /// Whether it needs even more memory than one of the same kind that had too little.
     fn is_beyond(&self, full: &Cell) -> bool {
         let larger = match (&self.at, &full.at) {
@@ -170,12 +216,19 @@ fn rounded(total: usize) -> usize {
     total / unit * unit
 }
 
+/// The option that decides what `--test-fraction` holds out.
+pub(super) const SPLIT_SEED: &str = "--split-seed";
+
 fn words(settings: &Settings, data: &Path, method: &str, seed: u64, further: &[String]) -> Vec<String> {
     let split = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
     let mut words = settings.data.first().map_or(Vec::new(), |place| place.words(data));
     words.extend(split(&settings.learn));
     words.extend(settings.per_method.get(method).map_or(Vec::new(), |text| split(text)));
     words.extend_from_slice(further);
+    // One test set for all: otherwise the deviation over the seeds is that of the split.
+    if words.iter().any(|word| word == "--test-fraction") && !words.iter().any(|word| word == SPLIT_SEED) {
+        words.extend([SPLIT_SEED.to_owned(), settings.first_seed.to_string()]);
+    }
     words.extend(["--method".to_owned(), method.to_owned(), "--seed".to_owned(), seed.to_string()]);
     last_of_each(&words)
 }
@@ -201,6 +254,21 @@ mod tests {
         let words = split("a.npy b.npy --test c --test d --resize 500 --strict --crop 9 --resize 64 --strict");
         assert_eq!(last_of_each(&words), split("a.npy b.npy --test c --test d --crop 9 --resize 64 --strict"));
         assert_eq!(last_of_each(&[]), [""; 0]);
+    }
+
+    #[test]
+    fn all_seeds_have_one_split() {
+        let words_of = |learn: &str, seed| {
+            let settings = Settings { learn: learn.to_owned(), first_seed: 4, ..Settings::default() };
+            words(&settings, Path::new(""), "ocsc", seed, &[]).join(" ")
+        };
+        for seed in [4, 5] {
+            let given = format!("--test-fraction 0.2 --split-seed 9 --method ocsc --seed {seed}");
+            assert_eq!(words_of("--test-fraction 0.2 --split-seed 9", seed), given);
+            let fixed = format!("--test-fraction 0.2 --split-seed 4 --method ocsc --seed {seed}");
+            assert_eq!(words_of("--test-fraction 0.2", seed), fixed);
+            assert_eq!(words_of("--test t.npy", seed), format!("--test t.npy --method ocsc --seed {seed}"));
+        }
     }
 
     #[test]

@@ -80,6 +80,16 @@ impl Runs {
         Ok(Runs { name: "runs".to_owned(), settings, runs })
     }
 
+    /// The files that it was read from: the settings, and all that belongs to its runs.
+    pub(crate) fn files(&self) -> Result<Vec<PathBuf>> {
+        let mut folders: Vec<&Path> = self.runs.iter().map(|run| run.folder.as_path()).collect();
+        folders.dedup();
+        // Of logs that were named one by one, the folder holds other files as well.
+        let is_experiment = |folder: &&Path| folder.join("experiment.toml").is_file();
+        let all = folders.into_iter().filter(is_experiment).map(sorted).collect::<Result<Vec<_>>>()?;
+        Ok(all.into_iter().flatten().filter(|path| path.is_file()).collect())
+    }
+
     /// The methods, as the settings name them.
     pub(crate) fn methods(&self) -> &[String] {
         &self.settings.methods

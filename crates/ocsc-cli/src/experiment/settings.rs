@@ -5,6 +5,9 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+/// More than any settings take.
+const MAX_BYTES: u64 = 1 << 20;
+
 /// The paper's experiments, in its order: (name, settings).
 const EMBEDDED: [(&str, &str); 10] = [
     ("fruit", include_str!("../../../../experiments/fruit.toml")),
@@ -119,7 +122,8 @@ impl Settings {
     /// The settings of a paper's experiment, or of the file that takes their place.
     pub(crate) fn load(name: &str, file: Option<&Path>) -> Result<Settings> {
         if let Some(file) = file {
-            let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+            let text =
+                ocsc::file::read_text(file, MAX_BYTES).with_context(|| format!("cannot read {}", file.display()))?;
             return Settings::parse(&text).with_context(|| file.display().to_string());
         }
         let text = EMBEDDED.iter().find(|(known, _)| *known == name).map(|(_, text)| *text);

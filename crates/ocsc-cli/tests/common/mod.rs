@@ -1,5 +1,7 @@
 //! What the whole-program tests share: a temporary folder with small data, the program, and independent readers.
 
+pub(crate) mod npz;
+
 use assert_cmd::Command;
 use ndarray::{Array2, Array3, Array4, ArrayD};
 use serde_json::Value;
@@ -111,7 +113,7 @@ impl Bench {
 }
 
 impl Ran {
-    fn new(words: String, output: &Output) -> Self {
+    pub(crate) fn new(words: String, output: &Output) -> Self {
         let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
         let ran = Ran { code: output.status.code(), stdout: text(&output.stdout), stderr: text(&output.stderr) };
         assert!(!ran.stderr.contains("panicked"), "{words}:\n{}", ran.stderr);
@@ -122,6 +124,14 @@ impl Ran {
     #[track_caller]
     pub(crate) fn ok(self) -> Self {
         assert_eq!(self.code, Some(0), "{}", self.stderr);
+        self
+    }
+
+    /// That it did its work, but passed over samples.
+    #[track_caller]
+    pub(crate) fn passed_over(self) -> Self {
+        assert_eq!(self.code, Some(3), "{}", self.stderr);
+        assert!(self.stderr.contains("passed over as unusable: "), "{}", self.stderr);
         self
     }
 
@@ -231,6 +241,16 @@ pub(crate) fn model(path: &Path) -> Model {
         config: serde_json::from_str(&metadata["config"]).unwrap(),
         tensors: file.names().into_iter().map(str::to_owned).collect(),
     }
+}
+
+/// A model file as it was written before there were checksums.
+pub(crate) fn unsealed(bytes: &[u8]) -> Vec<u8> {
+    let end = 8 + u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
+    let mut header: Value = serde_json::from_slice(&bytes[8..end]).unwrap();
+    let metadata = header["__metadata__"].as_object_mut().unwrap();
+    assert!(metadata.remove("sha256").is_some() && metadata.remove("checksum").is_some());
+    let header = header.to_string();
+    [&(header.len() as u64).to_le_bytes(), header.as_bytes(), &bytes[end..]].concat()
 }
 
 /// The shape of the tensor `dictionary`, with any number of axes.

@@ -74,6 +74,14 @@ fn a_code_that_misses_its_tolerance_is_kept_and_named() {
     assert!(code(&bench.path("codes/test-0000.npz")).gap > 1e-9);
     let ran = bench.run("evaluate m.safetensors test.npy --max-iters 1 --tol 1e-9").ok();
     assert!(ran.stderr.contains("1e-9 asked for") && ran.stderr.contains("--max-iters"), "{}", ran.stderr);
+    // More digits are advised where there are more.
+    for (dtype, advised) in [("f32", true), ("f64", false)] {
+        for command in ["evaluate m.safetensors test.npy", "code m.safetensors test.npy --out again"] {
+            let ran = bench.run(&format!("{command} --max-iters 1 --tol 1e-9 --dtype {dtype}")).ok();
+            assert!(ran.stderr.contains("--max-iters"), "{}", ran.stderr);
+            assert_eq!(ran.stderr.contains("--dtype f64"), advised, "{}", ran.stderr);
+        }
+    }
 }
 
 #[test]

@@ -256,7 +256,7 @@ fn an_interrupted_experiment_goes_on() {
     }
     let sent = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status();
     assert!(sent.unwrap().success());
-    assert_eq!(child.wait().unwrap().code(), Some(1));
+    assert_eq!(child.wait().unwrap().code(), Some(130));
     let stderr = bench.text("spawned.stderr");
     assert!(stderr.contains("the same command goes on from here"), "{stderr}");
     assert!(!bench.path("o/runs/i/ocsc-paper-seed1.json").exists() && !bench.path("o/report.html").exists());

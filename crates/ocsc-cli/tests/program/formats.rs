@@ -1,6 +1,6 @@
 //! Every kind of data that `learn` takes.
 
-use crate::common::{Bench, model, picture, pictures, stack, write_npy};
+use crate::common::{Bench, dictionary_bytes, model, model_shape, picture, pictures, stack, write_npy};
 use ndarray::{Axis, s};
 
 #[test]
@@ -69,7 +69,10 @@ fn npy_npz_and_mat_with_the_same_numbers_give_the_same_model() {
     write_npy(&bench.path("nchw.npy"), &images.view().insert_axis(Axis(1)).as_standard_layout());
     let learned = |words: &str| {
         bench.learn(&format!("{words} --beta 0.1 --out m.safetensors")).ok();
-        bench.read("m.safetensors")
+        let mut config = model_config(&bench, "m.safetensors");
+        // What the axes mean is recorded where it was said.
+        config.as_object_mut().unwrap().remove("axes");
+        (dictionary_bytes(&bench.path("m.safetensors")), config)
     };
     let npy = learned("train.npy");
     for words in ["train.npz", "two.npz:images", "train.mat", "hwn.npy --axes HWN", "nchw.npy --axes NCHW"] {
@@ -121,4 +124,59 @@ fn mat(images: &ndarray::Array3<f32>) -> Vec<u8> {
     file.extend([0, 1, b'I', b'M']);
     file.extend(element(14, &body));
     file
+}
+
+#[test]
+fn axes_are_recorded_and_repeated() {
+    let bench = Bench::new();
+    let images =
+        ndarray::Array4::<f32>::from_shape_fn((3, 12, 12, 2), |(n, h, w, c)| ((n + 2 * h + 3 * w * c) % 7) as f32);
+    write_npy(&bench.path("last.npy"), &images);
+    write_npy(&bench.path("one.npy"), &images.index_axis(Axis(0), 1));
+    bench.learn("last.npy --axes NHWC --beta 0.5 --out m.safetensors").ok();
+    assert_eq!(model_config(&bench, "m.safetensors")["axes"], "NHWC");
+    let repeated = bench.run("evaluate m.safetensors last.npy --json").ok();
+    assert!(repeated.stderr.contains("axes NHWC, as the model was learned with"), "{}", repeated.stderr);
+    let said = bench.run("evaluate m.safetensors last.npy --axes NHWC --json").ok();
+    assert_eq!(repeated.json()["objective"], said.json()["objective"]);
+    assert!(!said.stderr.contains("axes"), "{}", said.stderr);
+    // A single sample has no N.
+    bench.run("code m.safetensors one.npy --out codes").ok();
+    bench.run("reconstruct m.safetensors codes --original one.npy --out back").ok();
+    // The call's own win: (N, 12, 2) images in 12 channels.
+    bench.run("evaluate m.safetensors last.npy --axes NCHW").refused(1, &["last.npy[0]", "5x5"]);
+    // Without the option, a model is the same file as ever.
+    write_npy(&bench.path("plain.npy"), &stack(2, 16, 16, 1));
+    bench.learn("plain.npy --beta 0.5 --out n.safetensors").ok();
+    assert_eq!(model_config(&bench, "n.safetensors").get("axes"), None);
+}
+
+/// The settings in a model file of any number of channels.
+fn model_config(bench: &Bench, name: &str) -> serde_json::Value {
+    let bytes = bench.read(name);
+    let (_, header) = safetensors::SafeTensors::read_metadata(&bytes).unwrap();
+    serde_json::from_str(&header.metadata().as_ref().unwrap()["config"]).unwrap()
+}
+
+#[test]
+fn pages_of_a_tiff_are_what_the_axes_say() {
+    let bench = Bench::new();
+    let mut encoder = tiff::encoder::TiffEncoder::new(std::fs::File::create(bench.path("stack.tif")).unwrap()).unwrap();
+    for page in 0..3_u32 {
+        let level = |i: u32| (i * (page + 3) % 251) as u8;
+        let pixels: Vec<u8> = (0..256).map(level).collect();
+        encoder.write_image::<tiff::encoder::colortype::Gray8>(16, 16, &pixels).unwrap();
+    }
+    drop(encoder);
+    let learned = |axes: &str, size: &str| {
+        let options = format!("stack.tif {axes} --size {size} --filters 2 --preprocess none --beta 0.5");
+        let ran = bench.run(&format!("learn {options} --json --out m.safetensors")).ok();
+        let header = model_shape(&bench.path("m.safetensors"));
+        (ran.json()["samples"].as_u64().unwrap(), header)
+    };
+    assert_eq!(learned("", "5"), (3, vec![2, 1, 5, 5]));
+    assert_eq!(learned("--axes NHW", "5"), (3, vec![2, 1, 5, 5]));
+    assert_eq!(learned("--axes DHW", "3x5x5"), (1, vec![2, 1, 3, 5, 5]));
+    assert_eq!(learned("--axes CHW", "5"), (1, vec![2, 3, 5, 5]));
+    bench.learn("stack.tif --axes HW --out n.safetensors").refused(1, &["stack.tif", "3 pages", "--axes HW"]);
 }

@@ -1,6 +1,6 @@
 //! Runs that are cut short: Ctrl-C, a kill, a time limit, a failure; and that going on gives the same bits.
 
-use crate::common::{Bench, dictionary_bytes, noise};
+use crate::common::{Bench, dictionary_bytes, noise, stack, write_npy};
 use std::process::{Child, Command};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -46,7 +46,7 @@ fn ctrl_c_and_termination_leave_a_checkpoint() {
         let mut child = bench.spawn(&format!("{RUN} --log run.jsonl --out m.safetensors"));
         bench.wait_for_lines("run.jsonl", 5);
         signal(&child, name);
-        assert_eq!(child.wait().unwrap().code(), Some(1), "{name}");
+        assert_eq!(child.wait().unwrap().code(), Some(130), "{name}");
         let stderr = bench.text("spawned.stderr");
         for part in
             ["interrupted after", "m.safetensors is a checkpoint", "ocsc learn train.npy --resume m.safetensors"]
@@ -56,6 +56,147 @@ fn ctrl_c_and_termination_leave_a_checkpoint() {
         assert!(!stderr.contains("panicked"));
         goes_on(&bench);
     }
+}
+
+/// `timeout` signals the program and then its group.
+#[test]
+fn a_signal_that_comes_twice_at_once_counts_once() {
+    let bench = Bench::with_data(50);
+    let mut child = bench.spawn(&format!("{RUN} --log run.jsonl --out m.safetensors"));
+    bench.wait_for_lines("run.jsonl", 5);
+    for name in ["INT", "INT", "TERM"] {
+        signal(&child, name);
+    }
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert!(bench.text("spawned.stderr").contains("m.safetensors is a checkpoint"));
+    goes_on(&bench);
+}
+
+/// Waits until something is so.
+fn wait_until(what: &str, is_so: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < Duration::from_secs(120), "{what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Many more samples than can be evaluated before a signal arrives.
+fn many(bench: &Bench, name: &str, n: usize) {
+    write_npy(&bench.path(name), &stack(n, 16, 16, 5));
+}
+
+/// The checkpoint is written before the evaluation, which ends at once and is made by the resumed run.
+#[test]
+fn ctrl_c_is_heard_during_an_evaluation() {
+    for (name, settings) in [("INT", ""), ("TERM", "--test-every 7")] {
+        let bench = Bench::with_data(50);
+        many(&bench, "many.npy", 40_000);
+        let run = "train.npy --beta 0.1 --seed 4 --test many.npy";
+        let mut child = bench.spawn(&format!("{run} {settings} --log run.jsonl --out m.safetensors"));
+        wait_until("an evaluation that is shown", || bench.text("spawned.stderr").contains("/40000"));
+        assert!(bench.path("m.safetensors").exists(), "a checkpoint is written before");
+        signal(&child, name);
+        assert_eq!(child.wait().unwrap().code(), Some(130), "{}", bench.text("spawned.stderr"));
+        let stderr = bench.text("spawned.stderr");
+        let (when, hint) = match settings {
+            "" => ("interrupted during the evaluation, after 50 samples", "to evaluate the model: ocsc learn"),
+            _ => ("interrupted after 7 samples", "to go on: ocsc learn"),
+        };
+        for part in [when, hint, "m.safetensors is a checkpoint"] {
+            assert!(stderr.contains(part), "`{part}` is not in {stderr}");
+        }
+        let info = bench.run("info m.safetensors --json").ok().json();
+        assert_eq!(info["checkpoint"]["samples"], if settings.is_empty() { 50 } else { 7 });
+        // The hint is right; with fewer test samples, to be done sooner.
+        bench.run("learn train.npy --test test.npy --resume m.safetensors --log run.jsonl --threads 2").ok();
+        let lines = bench.log("run.jsonl");
+        super::log::check(&lines);
+        let steps = lines.iter().filter(|l| l["event"] == "step").map(|l| l["step"].as_u64().unwrap());
+        assert!(steps.eq(1..=50));
+        assert!(lines.last().unwrap()["test_objective"].is_number());
+        bench.learn("train.npy --beta 0.1 --seed 4 --out whole.safetensors").ok();
+        assert!(dictionary_bytes(&bench.path("m.safetensors")) == dictionary_bytes(&bench.path("whole.safetensors")));
+    }
+}
+
+/// A kill, which nobody hears: the step that was evaluated is in the checkpoint and in the log, once.
+#[test]
+fn a_kill_during_an_evaluation_loses_no_step() {
+    let bench = Bench::with_data(50);
+    many(&bench, "many.npy", 40_000);
+    let run = "train.npy --beta 0.1 --seed 4 --test many.npy --test-every 20";
+    let mut child = bench.spawn(&format!("{run} --log run.jsonl --out m.safetensors"));
+    wait_until("a checkpoint", || bench.path("m.safetensors").exists());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    bench.run("learn train.npy --test test.npy --test-every 20 --resume m.safetensors --log run.jsonl").ok();
+    let lines = bench.log("run.jsonl");
+    let steps: Vec<_> = lines.iter().filter(|l| l["event"] == "step").collect();
+    assert!(steps.iter().map(|l| l["step"].as_u64().unwrap()).eq(1..=50));
+    assert!(steps[39]["test_objective"].is_number() && steps[38]["test_objective"].is_null());
+}
+
+/// Nothing of the batch is learned, and the run goes on bit for bit.
+#[test]
+fn ctrl_c_is_heard_within_a_large_batch() {
+    let bench = Bench::new();
+    many(&bench, "train.npy", 3_000);
+    let run = "train.npy --batch 3000 --tol 0.001 --beta 0.1 --seed 4";
+    let mut child = bench.spawn(&format!("{run} --out m.safetensors"));
+    wait_until("a batch in the middle", || bench.text("spawned.stderr").contains("of the batch coded"));
+    signal(&child, "INT");
+    assert_eq!(child.wait().unwrap().code(), Some(130), "{}", bench.text("spawned.stderr"));
+    let stderr = bench.text("spawned.stderr");
+    assert!(stderr.contains("interrupted after 0 samples; m.safetensors is a checkpoint"), "{stderr}");
+    assert_eq!(bench.run("info m.safetensors --json").ok().json()["checkpoint"]["visited"], 0);
+    bench.run("learn train.npy --resume m.safetensors --threads 2").ok();
+    bench.learn(&format!("{run} --out whole.safetensors")).ok();
+    assert!(dictionary_bytes(&bench.path("m.safetensors")) == dictionary_bytes(&bench.path("whole.safetensors")));
+}
+
+#[test]
+fn ctrl_c_is_heard_by_every_command_that_takes_long() {
+    let bench = Bench::with_model();
+    many(&bench, "many.npy", 40_000);
+    for (command, said, told) in [
+        ("evaluate m.safetensors many.npy", "evaluating ", "nothing was written"),
+        ("code m.safetensors many.npy --out codes", "coding ", "their codes are kept"),
+        ("reconstruct m.safetensors codes --out back", "reconstructing ", "--skip-existing goes on"),
+    ] {
+        if command.starts_with("reconstruct") {
+            // As many as were coded before the signal, and more.
+            let first = std::fs::read_dir(bench.path("codes")).unwrap().next().unwrap().unwrap().path();
+            let code = std::fs::read(first).unwrap();
+            (0..20_000).for_each(|i| bench.write(&format!("codes/more-{i}.npz"), &code));
+        }
+        let mut child = bench.spawn_words(&format!("{command} --threads 1"));
+        wait_until(said, || bench.text("spawned.stderr").contains(said));
+        signal(&child, "INT");
+        assert_eq!(child.wait().unwrap().code(), Some(130), "{command}");
+        let stderr = bench.text("spawned.stderr");
+        assert!(stderr.contains("error: interrupted after ") && stderr.contains(told), "{stderr}");
+    }
+}
+
+/// The figure of the summary, of the `end` line and of the plots is that of the model that was written.
+#[test]
+fn the_end_of_a_run_is_evaluated() {
+    let bench = Bench::with_data(18);
+    let settings = "--beta 0.1 --test test.npy --test-every 4 --json";
+    let ran = bench.learn(&format!("train.npy {settings} --log run.jsonl --out m.safetensors")).ok();
+    let evaluated = bench.run("evaluate m.safetensors test.npy --json").ok().json();
+    assert_eq!(ran.json()["test"]["objective"], evaluated["objective"]);
+    let lines = bench.log("run.jsonl");
+    let tested: Vec<_> = lines.iter().filter(|l| l["test_objective"].is_number()).collect();
+    let at: Vec<_> = tested.iter().map(|l| (l["event"].as_str().unwrap(), l["samples"].as_u64().unwrap())).collect();
+    assert_eq!(at, [("step", 4), ("step", 8), ("step", 12), ("step", 16), ("pass", 18), ("end", 18)]);
+    assert_eq!(tested[5]["test_objective"], evaluated["objective"]);
+    // Also where a time limit ended it.
+    let ran = bench.learn("train.npy --beta 0.1 --test test.npy --time-limit 1e-9 --out m.safetensors").ok();
+    let evaluated = bench.run("evaluate m.safetensors test.npy").ok();
+    let objective = evaluated.stdout.lines().find(|l| l.starts_with("objective")).unwrap();
+    assert!(ran.stdout.contains(objective.trim_start_matches("objective").trim()), "{}{objective}", ran.stdout);
 }
 
 #[test]

@@ -3,25 +3,41 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+#[cfg(target_os = "linux")]
+mod children;
 mod codes;
 mod demo;
 #[cfg(unix)]
 mod disk;
+#[cfg(unix)]
+mod existing;
 mod experiments;
 mod formats;
+#[cfg(unix)]
+mod guard;
 mod help;
+mod hostile;
+mod integrity;
 #[cfg(unix)]
 mod interrupt;
 mod learn;
+#[cfg(target_os = "linux")]
+mod limits;
+#[cfg(unix)]
+mod lock;
 mod log;
 mod masks;
 mod memory;
 mod original;
+mod other_data;
 mod refuse_data;
 mod refuse_models;
 mod refuse_usage;
+#[cfg(unix)]
+mod replace;
 mod select;
 mod signals;
 mod skip;
 #[cfg(unix)]
 mod stream;
+mod verify;

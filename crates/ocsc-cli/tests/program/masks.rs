@@ -38,7 +38,7 @@ fn nan_in_arrays() {
     bench
         .learn("gaps.npy --strict --beta 0.1 --out x")
         .refused(1, &["gaps.npy[1]", "row 3, column 5", "--nan-is-missing"]);
-    bench.learn("gaps.npy --nan-is-missing --beta 0.1 --out x").ok();
+    bench.learn("gaps.npy --nan-is-missing --beta 0.1 --force --out x").ok();
     bench.run("evaluate m.safetensors gaps.npy --nan-is-missing").ok();
     bench.run("code m.safetensors gaps.npy --nan-is-missing --out codes").ok();
     bench.learn("gaps.npy --nan-is-missing --preprocess lcn --out x").refused(1, &["lcn", "none, or some of gray"]);

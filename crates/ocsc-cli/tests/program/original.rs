@@ -115,7 +115,9 @@ fn originals_that_do_not_belong_to_the_codes_are_refused() {
     let with = |data: &str| bench.run(&format!("reconstruct m.safetensors codes --out back --original {data}"));
     with("photos/dog.png").refused(1, &["codes/cat.npz", "--original", "called cat", "dog"]);
     std::fs::create_dir_all(bench.path("other")).unwrap();
-    std::fs::copy(bench.path("photos/dog.png"), bench.path("other/cat.png")).unwrap();
+    for name in ["cat", "dog"] {
+        std::fs::copy(bench.path("photos/dog.png"), bench.path(&format!("other/{name}.png"))).unwrap();
+    }
     with("other").refused(1, &["codes/cat.npz", "other/cat.png", "20x31", "20x24"]);
     with("absent").refused(1, &["--original", "absent"]);
     bench.run("reconstruct m.safetensors codes --out back --axes NW").refused(2, &["--original"]);

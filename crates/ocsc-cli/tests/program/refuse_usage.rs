@@ -5,7 +5,7 @@ use crate::common::Bench;
 #[test]
 fn options_out_of_range() {
     let bench = Bench::with_data(2);
-    let number = "expected a number above 0";
+    let number = "expected a finite number above 0";
     for (option, expected) in [
         ("--beta=0", number),
         ("--beta=-1", number),
@@ -17,6 +17,7 @@ fn options_out_of_range() {
         ("--tol=-0.1", number),
         ("--time-limit=0", number),
         ("--stop-tol=0", number),
+        ("--sweep-tol=0", number),
         ("--rho=0", number),
         ("--filters=0", "at least 1"),
         ("--filters=-3", "at least 1"),
@@ -82,4 +83,16 @@ fn options_that_do_not_fit_the_data() {
     let many = bench.run("learn train.npy --out m --filters 10000000 --size 5");
     many.refused(1, &["the system has free"]);
     bench.run("learn train.npy --out m --filters 4 --size 5 --passes 18446744073709551615 --time-limit 1e-9").ok();
+}
+
+#[test]
+fn nonnegative_codes_with_a_method_that_does_not_learn_so() {
+    let bench = Bench::with_data(2);
+    let learn = "learn train.npy --out m --filters 4 --size 5 --nonnegative";
+    for method in ["ocsc-paper", "fcsc", "ffcsc", "cbpdn", "consensus", "deconvnet", "ocdl1", "ocdl2", "osc"] {
+        let told = ["nonnegative codes", "expected the method `ocsc`", method];
+        bench.run(&format!("{learn} --method {method}")).refused(1, &told);
+        assert!(!bench.path("m").exists());
+    }
+    bench.run(learn).ok();
 }

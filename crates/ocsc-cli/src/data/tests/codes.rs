@@ -1,6 +1,7 @@
 //! Codes: round trips, what others read, and what is refused.
 
 use super::*;
+use crate::data::Facts;
 use crate::data::codes::{read_code, write_code};
 use crate::data::{npy, npz};
 use ndarray::{Array0, Array1, Array2};
@@ -16,15 +17,15 @@ fn code<T: Real>() -> Code<T> {
 fn codes_survive_in_both_types() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.npz");
-    write_code(&path, &code::<f32>(), 2, &[("objective", 12.5)]).unwrap();
+    write_code(&path, &code::<f32>(), 2, &Facts { objective: Some(12.5), ..Facts::default() }).unwrap();
     assert_eq!(read_code::<f32>(&path).unwrap(), (code(), 2));
-    write_code(&path, &code::<f64>(), 2, &[]).unwrap();
+    write_code(&path, &code::<f64>(), 2, &Facts::default()).unwrap();
     assert_eq!(read_code::<f64>(&path).unwrap(), (code(), 2));
     assert_eq!(read_code::<f32>(&path).unwrap(), (code(), 2));
     let nothing = Code::<f64>::zero(4, [2, 5, 6]);
-    write_code(&path, &nothing, 3, &[]).unwrap();
+    write_code(&path, &nothing, 3, &Facts::default()).unwrap();
     assert_eq!(read_code::<f64>(&path).unwrap(), (nothing, 3));
-    let message = write_code(&path, &Code::<f64>::zero(4, [2, 5, 6]), 2, &[]).unwrap_err().to_string();
+    let message = write_code(&path, &Code::<f64>::zero(4, [2, 5, 6]), 2, &Facts::default()).unwrap_err().to_string();
     assert_contains(&message, &["x.npz", "(2, 5, 6)", "more than 2 axes"]);
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "no temporary file is left");
 }
@@ -33,7 +34,7 @@ fn codes_survive_in_both_types() {
 fn ndarray_npy_reads_codes() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.npz");
-    write_code(&path, &code::<f32>(), 2, &[("gap", 0.01)]).unwrap();
+    write_code(&path, &code::<f32>(), 2, &Facts { gap: Some(0.01), ..Facts::default() }).unwrap();
     let mut archive = NpzReader::new(std::fs::File::open(&path).unwrap()).unwrap();
     let filter: Array1<i32> = archive.by_name("filter").unwrap();
     let position: Array2<i32> = archive.by_name("position").unwrap();

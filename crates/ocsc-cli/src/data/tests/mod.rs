@@ -1,7 +1,9 @@
 //! Round trips, hostile files, and the shared data where they are present.
 
+mod allocations;
 mod arrays;
 mod audio;
+mod channels;
 mod cifar;
 mod codes;
 mod find;
@@ -10,6 +12,8 @@ mod formats;
 mod hold_out;
 mod hostile;
 mod images;
+mod jpeg;
+mod limits;
 mod masks;
 mod mat;
 mod pages;
@@ -19,6 +23,7 @@ mod resize;
 mod select;
 mod shared;
 mod source;
+mod specimens;
 
 use super::{Source, SourceOptions};
 use anyhow::Result;

@@ -1,0 +1,142 @@
+//! Pictures of one set that have different channels.
+//!
+//! Filters span all channels, so the samples of a set must have the same number of them. That is the number which most samples
+//! have, or that of the model. Gray pictures are then repeated over the channels that the set has; others cannot be used.
+//! All is told by headers, before anything is decoded.
+
+use super::{Part, Source};
+use anyhow::{Result, ensure};
+use ocsc::preprocess::{Preprocess, Step};
+use ocsc::{Real, Sample, Shape};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// How many samples there are of each kind.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct ChannelCounts {
+    /// By the number of channels: how many samples have it, the number of the first of them, and whether all are pictures.
+    kinds: BTreeMap<usize, Kind>,
+    /// How many have an opacity, and the first of them.
+    alpha: Option<(usize, usize)>,
+}
+
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct Kind {
+    count: usize,
+    first: usize,
+    pictures: bool,
+}
+
+impl ChannelCounts {
+    /// Counts one sample.
+    pub(crate) fn add(&mut self, index: usize, Seen { channels, alpha, picture }: Seen) {
+        let kind = self.kinds.entry(channels).or_insert(Kind { count: 0, first: index, pictures: true });
+        kind.count += 1;
+        kind.pictures &= picture;
+        if alpha {
+            self.alpha.get_or_insert((0, index)).0 += 1;
+        }
+    }
+
+    /// Adds what others counted.
+    pub(crate) fn merge(&mut self, other: ChannelCounts) {
+        for (channels, theirs) in other.kinds {
+            let kind = self.kinds.entry(channels).or_insert(Kind { count: 0, ..theirs });
+            kind.count += theirs.count;
+            kind.first = kind.first.min(theirs.first);
+            kind.pictures &= theirs.pictures;
+        }
+        if let Some((count, first)) = other.alpha {
+            let (all, lowest) = self.alpha.get_or_insert((0, first));
+            (*all, *lowest) = (*all + count, first.min(*lowest));
+        }
+    }
+
+    /// The number of channels that most samples have, the larger one of two that are equally frequent; none if no header
+    /// could be read.
+    pub(crate) fn majority(&self) -> Option<usize> {
+        let most = self.kinds.iter().max_by_key(|(channels, kind)| (kind.count, **channels));
+        most.map(|(channels, _)| *channels)
+    }
+
+    /// What is said of a set that is brought to so many channels, or to gray if to none; to be said before it is used.
+    pub(crate) fn words(&self, channels: Option<usize>, name: impl Fn(usize) -> String) -> Vec<String> {
+        let mut lines = Vec::new();
+        let total: usize = self.kinds.values().map(|kind| kind.count).sum();
+        for (own, Kind { count, first, pictures }) in &self.kinds {
+            let (these, name) = (format!("{count} of {total} samples"), name(*first));
+            let Some(wanted) = channels.filter(|wanted| wanted != own) else {
+                if channels.is_none() && !matches!(own, 1 | 3) {
+                    lines.push(format!("{these} have {own} channels, {name} first, which cannot become gray: name other steps with --preprocess"));
+                }
+                continue;
+            };
+            lines.push(if *own == 1 && *pictures {
+                format!("{these} are gray, {name} first, and repeated over the {wanted} channels of the others")
+            } else {
+                let advice = match (*own, wanted) {
+                    (1 | 3, 1 | 3) => "; --preprocess gray takes all of them",
+                    _ => "",
+                };
+                format!("{these} have {own} channels instead of {wanted}, {name} first, and cannot be used{advice}")
+            });
+        }
+        if let Some((count, first)) = self.alpha {
+            lines.push(format!(
+                "{count} of {total} samples have an opacity (alpha), {} first: it is dropped",
+                name(first)
+            ));
+        }
+        lines
+    }
+}
+
+/// What the header of a sample tells here.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seen {
+    pub(crate) channels: usize,
+    pub(crate) alpha: bool,
+    pub(crate) picture: bool,
+}
+
+/// The channels that samples must have before these steps, for filters of so many; none if the steps make them gray.
+pub(crate) fn before(preprocess: &Preprocess, filters: usize) -> Option<usize> {
+    (!preprocess.steps().contains(&Step::Gray)).then_some(filters)
+}
+
+impl Source {
+    /// What the header of sample `index` tells; none if it cannot be read, which is found out later.
+    pub(crate) fn seen(&self, index: usize) -> Option<Seen> {
+        let (part, i) = self.find(index)?;
+        let header = part.content.header(i).ok()?;
+        Some(Seen { channels: header.shape.channels, alpha: header.alpha, picture: part.content.is_image() })
+    }
+
+    /// The bytes of sample `index` in double precision, as its header declares them; 0 if that cannot be read.
+    #[cfg(any(test, feature = "fuzzing"))]
+    pub(crate) fn declared(&self, index: usize) -> u64 {
+        let header = self.find(index).and_then(|(part, i)| part.content.header(i).ok());
+        header.map_or(0, |header| (header.shape.len() as u64).saturating_mul(8))
+    }
+
+    /// The same samples, all with so many channels: gray pictures are repeated, others refused when they are read.
+    pub(crate) fn of_channels(self, channels: Option<usize>) -> Source {
+        Source { channels, ..self }
+    }
+
+    /// Brings a sample of a part to the channels that all must have.
+    pub(super) fn with_channels<T: Real>(&self, part: &Part, sample: Sample<T>) -> Result<Sample<T>> {
+        let shape = sample.shape();
+        let Some(wanted) = self.channels.filter(|wanted| *wanted != shape.channels) else { return Ok(sample) };
+        let repeat = shape.channels == 1 && part.content.is_image();
+        ensure!(repeat, "sample: expected {wanted} channels, found {} channels", shape.channels);
+        let shape = Shape { channels: wanted, ..shape };
+        self.options.ensure_room(&format!("samples of {shape}"), 0, shape.len() as u64)?;
+        let (_, data, mask) = sample.into_parts();
+        let data = data.repeat(wanted);
+        match mask {
+            Some(mask) => Ok(Sample::masked(shape, data, mask.repeat(wanted))?),
+            None => Ok(Sample::new(shape, data)?),
+        }
+    }
+}

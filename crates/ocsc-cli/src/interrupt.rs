@@ -1,0 +1,91 @@
+//! Ctrl-C and SIGTERM: at once, or, once a command listens, when it has saved what it has.
+
+use crate::console::Console;
+use ocsc::observe::Monitor;
+use std::io::Write;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::time::{Duration, Instant};
+
+/// The exit code of whatever was interrupted.
+pub(crate) const EXIT_CODE: u8 = 130;
+
+/// A signal that comes again so soon is the same wish: `timeout` signals the program and its process group, and a terminal all
+/// processes of a job, of which one may pass it on.
+const ONCE: Duration = Duration::from_secs(1);
+
+static LISTENING: AtomicBool = AtomicBool::new(false);
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+
+/// The run was interrupted, and left what it had.
+#[derive(Debug)]
+pub struct Interrupted(pub(crate) String);
+
+impl std::fmt::Display for Interrupted {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Interrupted {}
+
+/// From here on a signal ends the program with exit code 130. To be called once, at the start.
+pub fn handle_signals(console: &Console) {
+    if let Err(error) = ctrlc::set_handler(heard) {
+        // Nobody would read what the handler notes. A model file is replaced as a whole, so a sudden end leaves the last one.
+        default_signals();
+        console.say(format!("Ctrl-C will end the program without a checkpoint: it cannot be caught ({error})"));
+    }
+}
+
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+fn default_signals() {
+    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+        // SAFETY: gives signals back to the system, which takes no memory of ours.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
+}
+
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+fn default_signals() {}
+
+/// From here on the first signal only sets a flag, which the command looks at; the second ends the program at once.
+pub(crate) fn catch_interrupts() {
+    LISTENING.store(true, SeqCst);
+}
+
+/// A signal came; this is a thread of its own.
+fn heard() {
+    static FIRST: OnceLock<Instant> = OnceLock::new();
+    if !LISTENING.load(SeqCst) {
+        end_now();
+    }
+    if INTERRUPTED.swap(true, SeqCst) {
+        if FIRST.get().is_some_and(|first| first.elapsed() >= ONCE) {
+            end_now();
+        }
+        return;
+    }
+    let _ = FIRST.set(Instant::now());
+    let _ = writeln!(std::io::stderr(), "\ninterrupted: saving what there is (again to stop at once)");
+}
+
+/// Ends the program without a temporary file left behind.
+pub(crate) fn end_now() -> ! {
+    ocsc::replace::abandon();
+    std::process::exit(EXIT_CODE.into())
+}
+
+/// Whether a signal came.
+pub(crate) fn interrupted() -> bool {
+    INTERRUPTED.load(SeqCst)
+}
+
+/// A monitor that ends work when a signal came.
+pub(crate) struct UntilInterrupted;
+
+impl Monitor for UntilInterrupted {
+    fn keep_going(&self) -> bool {
+        !interrupted()
+    }
+}

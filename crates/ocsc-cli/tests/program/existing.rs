@@ -1,0 +1,82 @@
+//! Results that are there already: unfinished runs, codes and reconstructions of an earlier call.
+
+use crate::common::{Bench, code};
+
+#[test]
+fn an_unfinished_checkpoint_is_not_replaced_by_accident() {
+    let bench = Bench::with_data(4);
+    let call = "train.npy --beta 0.1 --log run.jsonl --out m.safetensors";
+    bench.learn(&format!("{call} --time-limit 1e-9")).ok();
+    let [model, log] = ["m.safetensors", "run.jsonl"].map(|name| bench.read(name));
+    let parts = ["--out m.safetensors", "unfinished", "0 of 1 passes, 1 sample)", "--resume m.safetensors", "--force"];
+    bench.learn(call).refused(1, &parts);
+    assert!(model == bench.read("m.safetensors") && log == bench.read("run.jsonl"));
+    // Nor by a run that goes on from another one.
+    bench.learn("train.npy --beta 0.1 --out other --time-limit 1e-9").ok();
+    bench.run("learn train.npy --resume other --out m.safetensors").refused(1, &parts);
+    assert!(model == bench.read("m.safetensors"));
+    bench.learn(&format!("{call} --force")).ok();
+    // A finished one is, also one with its state, and so is a file of another kind.
+    bench.learn(&format!("{call} --checkpoint-every 1")).ok();
+    bench.learn(call).ok();
+    bench.write("m.safetensors", b"notes");
+    bench.learn(call).ok();
+    assert!(bench.run("info m.safetensors").ok().stdout.contains("checkpoint"));
+}
+
+#[test]
+fn codes_that_are_there_are_kept_or_said_to_be_replaced() {
+    let bench = Bench::with_model();
+    let call = "code m.safetensors train.npy --out codes";
+    let first = bench.run(call).ok();
+    assert!(!first.stderr.contains("already"), "{}", first.stderr);
+    let whole: Vec<Vec<u8>> = (0..4).map(|i| bench.read(&format!("codes/train-{i:04}.npz"))).collect();
+    let again = bench.run(call).ok();
+    assert!(again.stderr.contains("4 of 4 codes are in codes already and are replaced"), "{}", again.stderr);
+    // As an interrupted call leaves them; the mark shows which are coded again.
+    std::fs::remove_file(bench.path("codes/train-0001.npz")).unwrap();
+    std::fs::remove_file(bench.path("codes/train-0003.npz")).unwrap();
+    bench.write("codes/train-0002.npz", b"mark");
+    let ran = bench.run(&format!("{call} --skip-existing --json")).ok();
+    assert!(ran.stderr.contains("2 of 4 codes are in codes already and stay"), "{}", ran.stderr);
+    assert_eq!(ran.json()["samples"], 2);
+    assert_eq!(bench.read("codes/train-0002.npz"), b"mark");
+    for i in [0, 1, 3] {
+        assert!(bench.read(&format!("codes/train-{i:04}.npz")) == whole[i], "{i}");
+    }
+    let done = bench.run(&format!("{call} --skip-existing")).ok();
+    assert!(done.stdout.contains("all 4 codes are in codes already"), "{}", done.stdout);
+    let frames = [128_u8; 3 * 256];
+    bench.write("frames", &frames);
+    let stream = "code m.safetensors - --raw 16x16 --preprocess none --out frames-coded";
+    bench.shell(&format!("$OCSC {stream} < frames")).ok();
+    std::fs::remove_file(bench.path("frames-coded/frame-000001.npz")).unwrap();
+    bench.write("frames-coded/frame-000002.npz", b"mark");
+    let ran = bench.shell(&format!("$OCSC {stream} --skip-existing --json < frames")).ok();
+    assert_eq!(ran.json()["samples"], 1);
+    assert_eq!(bench.read("frames-coded/frame-000002.npz"), b"mark");
+    let values = |frame: usize| code(&bench.path(&format!("frames-coded/frame-{frame:06}.npz"))).value;
+    assert_eq!(values(1), values(0));
+}
+
+#[test]
+fn reconstructions_that_are_there_are_kept_or_said_to_be_replaced() {
+    let bench = Bench::with_model();
+    bench.run("code m.safetensors train.npy --out codes").ok();
+    let call = "reconstruct m.safetensors codes --out images";
+    let first = bench.run(call).ok();
+    assert!(!first.stderr.contains("already"), "{}", first.stderr);
+    let whole = bench.read("images/train-0001.npy");
+    let again = bench.run(call).ok();
+    assert!(again.stderr.contains("4 of 4 reconstructions are in images already and are replaced"), "{}", again.stderr);
+    for name in ["0000.npy", "0000.png"] {
+        bench.write(&format!("images/train-{name}"), b"mark");
+    }
+    // One of the two files is not enough.
+    std::fs::remove_file(bench.path("images/train-0001.png")).unwrap();
+    bench.write("images/train-0001.npy", b"mark");
+    let ran = bench.run(&format!("{call} --skip-existing")).ok();
+    assert!(ran.stderr.contains("reconstructions are in images already and stay"), "{}", ran.stderr);
+    assert_eq!(bench.read("images/train-0000.npy"), b"mark");
+    assert!(bench.read("images/train-0001.npy") == whole && bench.path("images/train-0001.png").exists());
+}
