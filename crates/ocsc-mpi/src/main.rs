@@ -1,7 +1,7 @@
 //! The program `ocsc-mpi`: `ocsc learn`, `evaluate` and `code` by many processes, over MPI.
 //!
 //! Commands and options are those of `ocsc`; the library's [`ocsc::team`] says how work is divided, and [`team`] is its
-//! network. Rank 0 does what is done once: it talks, reads and writes models, and writes the log.
+//! network. Rank 0 does what is done once: it talks, reads and writes models, and writes the log. Its exit code is the program's.
 //!
 //! **When a process fails**, the job ends. An error that all processes know of (a damaged file with `--strict`, Ctrl-C) ends
 //! it in order: rank 0 saves a checkpoint and says which rank had which reason. Any other one is told by the process that has
@@ -14,7 +14,7 @@ use anyhow::{Context, Error, Result};
 use clap::{Args, Parser, Subcommand};
 use mpi::Threading;
 use ocsc::team::Team;
-use ocsc_cli::{Code, Common, Console, Crew, Evaluate, Interrupted, Learn, commands};
+use ocsc_cli::{Code, Common, Console, Crew, Evaluate, Interrupted, Learn, commands, exit};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,7 +29,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 #[command(
     name = "ocsc-mpi",
     version,
-    after_help = "Examples:\n  mpirun -n 64 ocsc-mpi learn /data/photos --batch 64 --out model.safetensors\n  mpirun -n 64 ocsc-mpi evaluate model.safetensors /data/test\n\nAll processes must see the same data under the same paths. Threads are per process: with one process for each core, as\nabove, each computes with one."
+    after_help = "Examples:\n  mpirun -n 64 ocsc-mpi learn /data/photos --batch 64 --out model.safetensors\n  mpirun -n 64 ocsc-mpi evaluate model.safetensors /data/test\n\nAll processes must see the same data under the same paths. Threads are per process: with one process for each core, as\nabove, each computes with one.\n\nExit codes: 0 done, 1 failed, 2 bad usage, 3 done, but samples were passed over (0 with --skip-bad),\n130 interrupted"
 )]
 struct Program {
     #[command(subcommand)]
@@ -65,6 +65,7 @@ struct LearnTogether {
 
 fn main() -> ExitCode {
     ocsc_cli::return_large_blocks();
+    ocsc_cli::ignore_file_size_signal();
     // Before MPI: help and usage errors need no team, and `ocsc-mpi --help` no mpirun.
     let program = match Program::try_parse() {
         Ok(program) => program,
@@ -87,6 +88,7 @@ fn main() -> ExitCode {
         0 => Console::new(program.common.quiet),
         rank => Console::of_rank(rank, program.common.quiet),
     };
+    ocsc_cli::handle_signals(&console);
     let done = match threading >= Threading::Serialized {
         true => run(&program, &team, &console),
         false => Err(Error::msg(format!("expected an MPI library for programs with threads, found {threading:?}"))),
@@ -95,8 +97,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if is_known_to_all(&error) => {
             if team.rank() == 0 {
-                console.error(&error);
-                ExitCode::FAILURE
+                ExitCode::from(exit::report(&error, &console))
             } else {
                 ExitCode::SUCCESS
             }
@@ -118,8 +119,12 @@ fn main() -> ExitCode {
 
 /// Whether all processes end by themselves.
 fn is_known_to_all(error: &Error) -> bool {
-    let is_team = |cause: &ocsc::Error| matches!(cause, ocsc::Error::Team(_));
-    error.chain().any(|cause| cause.is::<Interrupted>() || cause.downcast_ref::<ocsc::Error>().is_some_and(is_team))
+    let is_shared = |cause: &ocsc::Error| matches!(cause, ocsc::Error::Team(_) | ocsc::Error::Stopped);
+    error.chain().any(|cause| {
+        cause.is::<Interrupted>()
+            || cause.is::<exit::PassedOver>()
+            || cause.downcast_ref::<ocsc::Error>().is_some_and(is_shared)
+    })
 }
 
 fn run(program: &Program, team: &Arc<MpiTeam>, console: &Console) -> Result<()> {
@@ -128,7 +133,7 @@ fn run(program: &Program, team: &Arc<MpiTeam>, console: &Console) -> Result<()> 
         let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
         (cores / team.neighbours()).max(1)
     });
-    Common { threads: Some(threads), ..program.common }.set_threads().context("--threads")?;
+    Common { threads: Some(threads), ..program.common }.set_threads(console).context("--threads")?;
     match &program.command {
         Command::Learn(args) => commands::learn(&args.learn, &crew(args.reproducible), console)?,
         Command::Evaluate(args) => commands::evaluate(args, &crew(false), console)?,

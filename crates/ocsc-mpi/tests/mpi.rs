@@ -140,6 +140,29 @@ fn sums_travel_as_well_and_ranks_may_have_nothing_to_do() {
     assert!(pairs > (2 * 8 * 25) as f64 / 2.0, "there are to be more pairs than half of phi: {pairs}");
 }
 
+/// What is summed up is that of all samples, not of those that rank 0 coded.
+#[test]
+fn means_over_a_pass_count_the_samples_of_all_ranks() {
+    let folder = mixed(7);
+    let here = folder.path();
+    // Batches of 5 and 2 samples: of both, rank 0 codes other shares.
+    let settings = "--filters 4 --size 5 --beta 0.4 --batch 5 --passes 2 --threads 1 --quiet";
+    for ranks in [1, 2, 3] {
+        succeeded(&run(here, ranks, &format!("learn data {settings} --log {ranks}.jsonl --out {ranks}.st")));
+        let log = String::from_utf8(bytes(here, &format!("{ranks}.jsonl"))).unwrap();
+        let lines: Vec<serde_json::Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        for pass in lines.split(|line| line["event"] == "pass").take(2).zip([2, 5]) {
+            let (steps, place) = pass;
+            let number = |line: &serde_json::Value, name: &str| line[name].as_f64().unwrap();
+            let mean = |name: &str| (5.0 * number(&steps[0], name) + 2.0 * number(&steps[1], name)) / 7.0;
+            for name in ["objective", "nonzeros"] {
+                let told = number(&lines[place], name);
+                assert!((told - mean(name)).abs() <= 1e-12 * told, "{ranks} ranks: {name} {told}, not {}", mean(name));
+            }
+        }
+    }
+}
+
 #[test]
 fn evaluation_and_coding_are_divided() {
     let folder = mixed(9);
@@ -253,7 +276,8 @@ fn an_interrupted_job_leaves_a_checkpoint() {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     wait_for(&here.join("m.st"), &mut child);
     assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
-    failed(&finished(Ok(child)));
+    let interrupted = finished(Ok(child));
+    assert!(!interrupted.status.success(), "{}", String::from_utf8_lossy(&interrupted.stderr));
     // Whether the step was finished or the last checkpoint is the one of a batch before, it goes on to the same end.
     succeeded(&run(here, 3, "learn data --threads 1 --quiet --resume m.st"));
     assert!(dictionary(here, "m.st") == dictionary(here, "whole.st"));
@@ -268,7 +292,14 @@ fn a_rank_that_cannot_go_on_is_named_with_its_reason() {
     std::fs::write(here.join("data/03.pgm"), &bytes(here, "data/03.pgm")[..300]).unwrap();
     let output = run(here, 3, &format!("learn data {settings} --json"));
     let message = String::from_utf8_lossy(&output.stderr).into_owned();
-    let learned: serde_json::Value = serde_json::from_str(&succeeded(&output)).unwrap();
+    assert_eq!(output.status.code(), Some(3), "{message}");
+    assert!(message.contains("unusable: 1 visit;"), "{message}");
+    let evaluated = run(here, 2, "evaluate m.st data --threads 1 --json");
+    assert_eq!(evaluated.status.code(), Some(3), "{}", String::from_utf8_lossy(&evaluated.stderr));
+    let coded = run(here, 2, "code m.st data --threads 1 --json --out codes");
+    assert_eq!(coded.status.code(), Some(3), "{}", String::from_utf8_lossy(&coded.stderr));
+    let learned = run(here, 3, &format!("learn data {settings} --json --skip-bad"));
+    let learned: serde_json::Value = serde_json::from_str(&succeeded(&learned)).unwrap();
     assert_eq!((learned["samples"].as_u64(), learned["skipped"].as_u64()), (Some(5), Some(1)), "{message}");
     assert!(message.contains("03.pgm"), "{message}");
     let message = failed(&run(here, 3, &format!("learn data {settings} --strict")));
@@ -277,7 +308,7 @@ fn a_rank_that_cannot_go_on_is_named_with_its_reason() {
     // Rank 1 sees no data, or other data.
     let as_rank = |other: &str| {
         let script = format!(
-            "if [ \"${{OMPI_COMM_WORLD_RANK:-$PMI_RANK}}\" = 1 ]; then data={other}; else data=data; fi; exec {PROGRAM} learn $data {settings}"
+            "if [ \"${{OMPI_COMM_WORLD_RANK:-$PMI_RANK}}\" = 1 ]; then data={other}; else data=data; fi; exec {PROGRAM} learn $data {settings} --force"
         );
         let child = mpirun(here, 3).args(["sh", "-c", &script]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
         failed(&finished(child))
