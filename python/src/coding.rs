@@ -10,6 +10,7 @@ use numpy::prelude::*;
 use numpy::{PyArray1, PyReadonlyArray1};
 use ocsc::coder::{Coded, Status};
 use ocsc::learner::coder;
+use ocsc::observe::Silent;
 use ocsc::train::{TEST_TOL, code_each};
 use ocsc::{Atom, Code, Config, Dictionary, Error, Samples};
 use pyo3::exceptions::PyValueError;
@@ -101,7 +102,7 @@ fn coded<T: Scalar>(task: Task, dictionary: &Dictionary<T>, host: &Host) -> PyRe
     let (config, source) = task.source(&raised, host)?;
     let mut coder = coder(&config, dictionary, config.tol).map_err(exception)?;
     let mut codes = Codes::new();
-    let done = code_each(coder.as_mut(), dictionary, &source, |_, item| -> ocsc::Result<()> {
+    let done = code_each(coder.as_mut(), dictionary, &source, &Silent, |_, item| -> ocsc::Result<()> {
         codes.push(item?.coded);
         if host.is_gone() { Err(Error::Source("interrupted".to_owned())) } else { Ok(()) }
     });

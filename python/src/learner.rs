@@ -14,10 +14,11 @@ use numpy::{PyArray1, PyReadonlyArray1};
 use ocsc::config::Dtype;
 use ocsc::train::Schedule;
 use ocsc::{Config, Shape, checkpoint};
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyRuntimeError, PyUserWarning, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use std::collections::HashSet;
+use std::ffi::CString;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
@@ -208,12 +209,21 @@ impl Learner {
         })
     }
 
-    /// Writes a model file; with `checkpoint`, one that learning can go on from, for which it waits.
-    fn save(&self, py: Python<'_>, path: PathBuf, checkpoint: bool) -> PyResult<()> {
-        if checkpoint {
-            return self.wait(py, |run| run.save(&path).map_err(exception));
-        }
-        let (config, filters) = self.look(|seen| Ok((seen.config.clone(), seen.filters.clone())))?;
+    /// Goes on with other settings, of those that leave what was learned valid; waits for a run that goes on.
+    fn change(&self, py: Python<'_>, settings: &Bound<'_, PyDict>) -> PyResult<()> {
+        let config = config(settings)?;
+        self.run(py)?.as_deref_mut().map_or_else(|| Err(nothing_yet()), |run| run.change(config).map_err(exception))
+    }
+
+    /// Writes a checkpoint, which learning can go on from, and waits for a run that goes on.
+    fn save_checkpoint(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        self.wait(py, |run| run.save(&path).map_err(exception))
+    }
+
+    /// Writes a model file, with these settings instead of those it was learned with.
+    fn save(&self, path: PathBuf, settings: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
+        let (learned, filters) = self.look(|seen| Ok((seen.config.clone(), seen.filters.clone())))?;
+        let config = settings.map(config).transpose()?.unwrap_or(learned);
         let saved = match &filters {
             Filters::F32(dictionary) => checkpoint::save_model(&path, &config, dictionary),
             Filters::F64(dictionary) => checkpoint::save_model(&path, &config, dictionary),
@@ -265,9 +275,9 @@ fn schedule(stop_tol: Option<f64>, time_limit: Option<f64>) -> Schedule {
 
 /// Reads a model file.
 #[pyfunction]
-pub(crate) fn load(path: PathBuf) -> PyResult<Learner> {
+pub(crate) fn load(py: Python<'_>, path: PathBuf) -> PyResult<Learner> {
     let bytes = std::fs::read(&path).map_err(|e| exception(ocsc::Error::io(&path, e)))?;
-    restored(&bytes, &path, Vec::new())
+    restored(py, &bytes, &path, Vec::new())
 }
 
 /// Reads what [`Learner::dumps`] wrote, with the history of the run.
@@ -280,11 +290,17 @@ pub(crate) fn loads(bytes: &[u8], history: &Bound<'_, PyDict>) -> PyResult<Learn
         records.resize(column.len(), Record([0.0; Record::FIELDS.len()]));
         records.iter_mut().zip(column.as_array()).for_each(|(record, v)| record.0[i] = *v);
     }
-    restored(bytes, Path::new("pickle"), records)
+    restored(history.py(), bytes, Path::new("pickle"), records)
 }
 
-fn restored(bytes: &[u8], path: &Path, history: Vec<Record>) -> PyResult<Learner> {
+fn restored(py: Python<'_>, bytes: &[u8], path: &Path, history: Vec<Record>) -> PyResult<Learner> {
     let single = checkpoint::from_bytes::<f32>(bytes, path).map_err(exception)?;
+    if single.checksum.is_none() {
+        let path = path.display();
+        let text =
+            format!("{path}: no checksum (written before there were any, or elsewhere): damage would go unnoticed");
+        PyErr::warn(py, &py.get_type::<PyUserWarning>(), &CString::new(text)?, 1)?;
+    }
     let config: Config = single.config.clone();
     let board = Arc::<Board>::default();
     let run: Box<dyn AnyRun> = match config.dtype {

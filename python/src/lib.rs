@@ -11,10 +11,12 @@
 //! | `learner.rs` | the class `Learner` |
 //! | `coding.rs` | codes, reconstructions, evaluations for given filters |
 //! | `measure.rs` | preprocessing and metrics |
+//! | `files.rs` | files that are written on Python's side |
 
 mod array;
 mod coding;
 mod error;
+mod files;
 mod host;
 mod learner;
 mod measure;
@@ -27,6 +29,8 @@ mod values;
 mod _native {
     #[pymodule_export]
     use crate::coding::{beta_max, code, evaluate, reconstruct};
+    #[pymodule_export]
+    use crate::files::{free_memory, replace_file};
     #[pymodule_export]
     use crate::learner::{Learner, load, loads};
     #[pymodule_export]

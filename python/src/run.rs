@@ -180,6 +180,8 @@ pub(crate) trait AnyRun: Send {
     fn fit(&mut self, source: &Source, call: Call) -> PyResult<()>;
     /// Learns from a stream, in so many passes.
     fn stream(&mut self, passes: usize, stream: Arriving, call: Call) -> PyResult<()>;
+    /// Goes on with other settings, which leave the statistics as they are.
+    fn change(&mut self, config: Config) -> Result<()>;
     /// Writes a checkpoint.
     fn save(&self, path: &Path) -> Result<()>;
     /// A checkpoint in memory.
@@ -301,6 +303,16 @@ impl<T: Scalar> AnyRun for Run<T> {
         self.stream_from(passes, &mut Begun::<T> { first: None, rest: stream }, &call)
     }
 
+    fn change(&mut self, config: Config) -> Result<()> {
+        let mut changed = learner(config, self.learner.dictionary().clone())?;
+        changed.restore(&self.learner.state(), self.learner.step())?;
+        if let Some(seen) = self.board.lock().as_mut() {
+            seen.config = changed.config().clone();
+        }
+        self.learner = changed;
+        Ok(())
+    }
+
     fn save(&self, path: &Path) -> Result<()> {
         checkpoint::save(path, self.learner.as_ref(), Some(&self.progress))
     }
@@ -348,7 +360,7 @@ impl<T: Scalar> Observer<T> for Watch<'_> {
             seen.history.push(record);
             // A pass of a batch method makes a few iterations, whatever they reach; osc bounds no gaps.
             let has_tolerance = !seen.config.method.is_batch() && seen.config.method != Method::Osc;
-            if has_tolerance && step.coded.iter().any(|coded| coded.status != Status::Converged) {
+            if has_tolerance && step.own_codes.iter().any(|coded| coded.status != Status::Converged) {
                 seen.missed.steps += 1;
                 seen.missed.gap = seen.missed.gap.max(step.gap());
             }

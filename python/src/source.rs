@@ -5,6 +5,7 @@ use crate::array;
 use crate::error::Raised;
 use crate::host::{Host, pool};
 use ocsc::preprocess::Preprocess;
+use ocsc::text::counted;
 use ocsc::train::Stream;
 use ocsc::{Error, Real, Result, Sample, Samples};
 use pyo3::prelude::*;
@@ -108,7 +109,7 @@ impl<T: Real> Stream<T> for Arriving {
     }
 
     fn name(&self, n: usize) -> String {
-        format!("X, after {n} samples")
+        format!("X, after {}", counted(n, "sample"))
     }
 }
 

@@ -15,7 +15,7 @@ def codes():
 
 
 def equal(a, b):
-    fields = ("filter", "position", "value", "offset", "shapes", "objective", "gap", "beta")
+    fields = ("filter", "position", "value", "offset", "shapes", "objective", "gap", "beta", "margin")
     return all(np.array_equal(getattr(a, name), getattr(b, name)) for name in fields)
 
 
@@ -36,6 +36,7 @@ def test_samples_slices_and_lists(codes):
     with pytest.raises(IndexError):
         codes[5]
     assert "5 samples" in repr(codes) and "non-zeros" in repr(codes[0])
+    assert "(1 sample, " in repr(codes[:1]) and repr(Code([0], [[0]], [1.0], (1, 1))).startswith("Code(1 non-zero of")
 
 
 def test_scipy(codes):
@@ -134,6 +135,55 @@ def test_files(codes, tmp_path):
         Codes.load(tmp_path / "absent.npz")
 
 
+@pytest.mark.parametrize("boundary", ["circular", "zero", "free"])
+@pytest.mark.parametrize("shape", [(30,), (12, 14), (6, 7, 8)])
+def test_corners_are_where_filters_lie(boundary, shape):
+    """A sum that adds each filter at its corner, written down plainly, gives the reconstruction."""
+    rng = np.random.default_rng(0)
+    lengths = (4, 3, 2)[: len(shape)]
+    filters = rng.standard_normal((3, *lengths))
+    filters /= np.sqrt((filters**2).sum(tuple(range(1, filters.ndim)), keepdims=True))
+    X = rng.standard_normal((2, *shape))
+    codes = ocsc.code(X, filters, beta=0.5, boundary=boundary, axes="N" + "DHW"[3 - len(shape) :], dtype="f64")
+    back = ocsc.reconstruct(codes, filters, boundary=boundary)
+    for code, expected in zip(codes, back):
+        total = np.zeros(shape)
+        for k, corner, value in zip(code.filter, code.corner, code.value):
+            for tap in np.ndindex(*lengths):
+                place = corner + tap
+                if boundary == "circular":
+                    place = place % shape
+                if np.all((place >= 0) & (place < shape)):
+                    total[tuple(place)] += value * filters[k][tap]
+        assert np.allclose(total, expected)
+        assert boundary == "circular" or code.corner.min() < 0
+    assert np.array_equal(codes.corner, np.concatenate([code.corner for code in codes]))
+
+
+def test_corners_need_a_margin(codes, tmp_path):
+    codes.save(tmp_path / "all.npz")
+    codes.save(tmp_path / "folder")
+    for path in ("all.npz", "folder"):
+        assert np.array_equal(Codes.load(tmp_path / path).corner, codes.corner)
+    free = ocsc.code(smooth(1), np.ones((2, 3, 3)) / 3, beta=0.3, boundary="free")
+    assert free[0].margin == (2, 2) and codes[0].margin == (0, 0)
+    unknown = Code(free.filter, free.position, free.value, free[0].shape)
+    with pytest.raises(ValueError, match="corner: expected codes that know their margin"):
+        unknown.corner
+    with pytest.raises(ValueError, match="corner: .* found none for sample 1"):
+        ocsc._codes.stack([free[0], unknown]).corner
+    unknown.margin = (2, 2)
+    assert np.array_equal(unknown.corner, free.corner)
+
+
+def test_codes_of_another_boundary_are_refused():
+    X, filters = smooth(1), np.ones((2, 3, 3)) / 3
+    for made, given in [("circular", "free"), ("zero", "circular")]:
+        codes = ocsc.code(X, filters, beta=0.3, boundary=made)
+        with pytest.raises(ValueError, match=f"code: expected the margin .* boundary '{given}', found .* made with"):
+            ocsc.reconstruct(codes, filters, boundary=given)
+
+
 def test_codes_of_nothing():
     X = smooth(2)
     filters = OnlineCSC(n_filters=4, filter_shape=(5, 5)).fit(X).filters_
@@ -149,3 +199,29 @@ def test_damaged_codes_are_refused():
     for code in (Code([5], [[0, 0]], [1.0], (2, 9, 9)), Code([0], [[9, 0]], [1.0], (2, 9, 9)), Code([0], [[0, 0]], [1.0], (3, 9, 9))):
         with pytest.raises(ValueError, match="code"):
             ocsc.reconstruct(code, filters)
+
+
+@pytest.mark.parametrize("entry", [([-1], [[0, 0]]), ([0], [[-1, 0]]), ([0], [[0, -9]]), ([2], [[0, 0]]), ([0], [[9, 0]])])
+def test_dense_codes_refuse_what_lies_outside(entry):
+    code = Code(*entry, [1.0], (2, 9, 9))
+    codes = ocsc._codes.stack([Code([0], [[1, 1]], [1.0], (2, 9, 9)), code])
+    mixed = ocsc._codes.stack([Code([0], [[1, 1]], [1.0], (2, 9, 8)), code])
+    asked = [code.to_dense, codes.to_dense, mixed.to_dense, lambda: np.asarray(code)]
+    for ask in (*asked, codes.to_scipy, codes.to_coo):
+        with pytest.raises(ValueError, match=r"codes: expected filters and positions from 0 up to, .*\(2, 9, 9\), found filter"):
+            ask()
+    with pytest.raises(ValueError, match="codes: expected whole numbers in position, found float64"):
+        Code([0], [[0.5, 0.0]], [1.0], (2, 9, 9)).to_dense()
+    assert not Code([], np.zeros((0, 2)), [], (2, 9, 9)).to_dense().any()
+
+
+def test_pickles_of_earlier_versions(codes):
+    for now in (codes, codes[0]):
+        state = dict(vars(now))
+        for name in ("margin", "single"):
+            state.pop(name, None)
+        old = type(now).__new__(type(now))
+        old.__setstate__(state)
+        assert np.array_equal(old.to_dense(), now.to_dense())
+        with pytest.raises(ValueError, match="margin"):
+            old.corner

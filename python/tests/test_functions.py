@@ -70,6 +70,10 @@ def test_unreached_tolerances_warn():
     with pytest.warns(ocsc.ConvergenceWarning, match="2 of 2 codes did not reach the tolerance 1e-07"):
         codes = ocsc.code(smooth(2), unit_filters(), 0.01, tol=1e-7, max_rounds=1)
     assert codes.gap.min() > 1e-7
+    for dtype in ("f32", "f64"):
+        with pytest.warns(ocsc.ConvergenceWarning) as told:
+            ocsc.code(smooth(2), unit_filters(), 0.01, tol=1e-7, max_rounds=1, dtype=dtype)
+        assert ("dtype='f64'" in str(told[0].message)) == (dtype == "f32")
 
 
 def test_preprocess():

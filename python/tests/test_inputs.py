@@ -118,6 +118,63 @@ def test_signals_and_volumes(images):
     assert one.n_steps_ == 1
 
 
+@pytest.mark.parametrize("axes", ["W", "NW", "WN", "CW", "WC", "NCW", "NWC", "CNW", "CWN", "WNC", "HW", "NHW", "WH", "HWN", "HNW",
+                                  "CHW", "HWC", "NCHW", "NHWC", "CNHW", "HWCN", "NWHC", "DHW", "NDHW", "DHWN", "CDHW", "DHWC",
+                                  "NCDHW", "NDHWC", "WHDCN", "DW", "NDW", "nhw", None])
+def test_the_shape_that_went_in_comes_out(axes):
+    letters = (axes or "NHW").upper()
+    lengths = dict(N=3, C=2, D=5, H=6, W=7)
+    filter_shape = (2, 2, 3) if "D" in letters else (2, 3) if "H" in letters else (3,)
+    filter_shape = (2, 1, 3) if "D" in letters and "H" not in letters else filter_shape
+    X = np.random.default_rng(0).standard_normal([lengths[letter] for letter in letters])
+    model = OnlineCSC(n_filters=3, filter_shape=filter_shape, axes=axes, beta=0.5, dtype="f64", tol=1e-3).fit(X)
+    stacks = [X] if "N" in letters else [X, np.stack([X, 2 * X])]
+    for given in stacks:
+        codes = model.transform(given)
+        back = model.inverse_transform(codes)
+        assert back.shape == given.shape
+        assert np.array_equal(ocsc.reconstruct(codes, full(model), axes=axes), back)
+        assert model.inverse_transform(codes, original=given).shape == given.shape
+        # The values are where they were: what is left of a sample after coding is little.
+        assert ((given - back) ** 2).sum() < 0.8 * (given**2).sum()
+        assert len(codes) == (1 if given is X and "N" not in letters else given.shape[letters.index("N") if "N" in letters else 0])
+
+
+def full(model):
+    return model._learner.filters()
+
+
+def test_codes_of_one_sample_stay_so_in_a_file(tmp_path):
+    y = np.random.default_rng(0).standard_normal(40)
+    model = OnlineCSC(n_filters=3, filter_shape=5, axes="W", beta=0.5).fit(y)
+    codes = model.transform(y)
+    codes.save(tmp_path / "codes.npz")
+    assert codes.single and model.inverse_transform(ocsc.Codes.load(tmp_path / "codes.npz")).shape == (40,)
+    assert model.inverse_transform(codes[:]).shape == (1, 40) and model.inverse_transform(codes[0]).shape == (40,)
+
+
+def test_one_length_of_filters_does_not_tell_images_from_signals_with_channels():
+    trials = np.random.default_rng(0).standard_normal((4, 20, 50))
+    model = OnlineCSC(n_filters=3, filter_shape=16, beta=2.0)
+    stacked = r"images .* 16x16, or axes='NCW' .*'NWC'.* signals with channels and filters of 16"
+    single = stacked.replace("'N", "'")
+    for X, readings in [(trials, stacked), (list(trials), single), (iter(trials), single)]:
+        for learn in (model.fit, model.partial_fit):
+            with pytest.raises(ValueError, match=rf"filter_shape: one length, 16, does not say .* {readings}"):
+                learn(X)
+    assert not hasattr(model, "filters_")
+    # As the message says.
+    assert OnlineCSC(n_filters=3, filter_shape=(16, 16), beta=2.0).fit(trials).filters_.shape == (3, 16, 16)
+    for axes, shape in [("NHW", (3, 16, 16)), ("NCW", (3, 20, 16)), ("NWC", (3, 50, 16))]:
+        learned = OnlineCSC(n_filters=3, filter_shape=16, beta=2.0, axes=axes).fit(trials)
+        assert learned.filters_.shape == shape
+    for axes, shape in [("HW", (3, 16, 16)), ("CW", (3, 20, 16)), ("WC", (3, 50, 16))]:
+        assert OnlineCSC(n_filters=3, filter_shape=16, beta=2.0, axes=axes).fit(list(trials)).filters_.shape == shape
+    # Signals are plain, and so is a model that has filters.
+    assert OnlineCSC(n_filters=3, filter_shape=16, beta=2.0).fit(trials[0]).filters_.shape == (3, 16)
+    assert learned.set_params(axes="NWC").partial_fit(trials).n_steps_ == 8
+
+
 def test_masks_leave_out_what_was_not_observed(images):
     rng = np.random.default_rng(0)
     seen = rng.random(images.shape) > 0.2

@@ -279,6 +279,17 @@ def test_triplet_of_signals_and_volumes():
     np.testing.assert_allclose(picture(plot.triplet(volume, 0 * volume, axes="DHW")[0]), volume[2])
 
 
+def test_triplet_of_signals_shows_the_difference_of_each_channel():
+    x = filters(3, 50)
+    y = x * [[0.5], [1.0], [2.0]]
+    places = plot.triplet(x, y, axes="CW")
+    for place, expected in zip(places, (x, y, x - y)):
+        # The first line is the zero line; the first channel is drawn last, on top of the others.
+        shown = [line.get_ydata() for line in place.lines[:0:-1]]
+        np.testing.assert_allclose(shown, expected)
+        assert len({line.get_color() for line in place.lines[1:]}) == 3
+
+
 def test_triplet_leaves_out_what_was_not_observed():
     x = filters(6, 6)
     hidden = np.zeros((6, 6), bool)

@@ -182,7 +182,7 @@ def test_the_progress_bar_of_a_terminal(images, capsys, monkeypatch):
     assert shown.err.startswith("\rocsc [") and shown.err.count("\n") == 1
     OnlineCSC(**SMALL, verbose=1).fit(iter(images))
     shown = capsys.readouterr().err
-    assert "\rocsc 1 samples" in shown and "\rocsc 6 samples" in shown
+    assert "\rocsc 1 sample " in shown and "\rocsc 6 samples" in shown
     OnlineCSC(**SMALL).fit(images)
     assert capsys.readouterr().err == ""
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-import pickle
 import re
-import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import numpy.typing as npt
+
+from ._code_files import FACTS, UNKNOWN, code_of, codes_of, read_arrays, write_arrays, write_folder
+from ._errors import counted
 
 if TYPE_CHECKING:
     import scipy.sparse
@@ -28,13 +29,31 @@ class Code:
     filter : ndarray of shape (n,)
         The filter of each non-zero.
     position : ndarray of shape (n, axes)
-        Where its first corner lies.
+        Where it stands in the dense code. For codes with ``boundary='circular'`` the filter's first corner lies on this pixel of
+        the sample; for ``zero`` and ``free``, where filters may stick out, it lies ``margin`` before it. `corner` is right for
+        all of them.
     value : ndarray of shape (n,)
         The coefficient.
     shape : tuple
         The shape of the dense code: (filters, axes...). ``numpy.asarray(code)`` is `to_dense`.
     objective, gap, beta : float
         1/2 ||x - D z||^2 + beta ||z||_1, its relative duality gap, and the weight of the l1 norm; NaN where unknown.
+    margin : tuple of int, or None
+        How far filters may stick out of the sample, on each axis: their length minus 1 with the boundaries ``zero`` and
+        ``free``, 0 with ``circular``. None where it is unknown, as in files that do not say; it may be set.
+    facts : dict
+        What a file of the program says besides, as far as it does: ``sample_shape`` (channels, axes...), ``model`` (the
+        checksum of the dictionary), ``source`` (path), ``preprocess``, ``boundary`` and ``masked``, as arrays.
+
+    Examples
+    --------
+    >>> import numpy as np, ocsc
+    >>> click = np.zeros(12)
+    >>> click[3:6] = 1, 2, 1
+    >>> filters = click[None, 3:6] / np.sqrt(6)
+    >>> code = ocsc.code(click[None], filters, beta=0.1, boundary="free")[0]
+    >>> code.corner[abs(code.value).argmax()], code.position[abs(code.value).argmax()]
+    (array([3]), array([5], dtype=int32))
     """
 
     def __init__(
@@ -46,14 +65,18 @@ class Code:
         objective: float = np.nan,
         gap: float = np.nan,
         beta: float = np.nan,
+        margin: Sequence[int] | None = None,
+        facts: Mapping[str, Array] | None = None,
     ) -> None:
-        self.filter: Array = np.asarray(filter)
-        self.position: Array = np.asarray(position)
+        self.facts: dict[str, Array] = dict(facts or {})
+        self.filter: Array = _indices(filter)
+        self.position: Array = _indices(position)
         self.value: Array = np.asarray(value)
         self.shape = tuple(int(n) for n in shape)
         self.objective = float(objective)
         self.gap = float(gap)
         self.beta = float(beta)
+        self.margin = None if margin is None else tuple(int(n) for n in margin)
         n, axes = len(self.value), len(self.shape) - 1
         if self.filter.shape != (n,) or self.position.shape != (n, axes):
             raise ValueError(
@@ -66,14 +89,32 @@ class Code:
         """How many there are."""
         return len(self.value)
 
+    @property
+    def corner(self) -> Array:
+        """Where each filter's first corner lies in the sample, of shape (n, axes), whatever the boundary.
+
+        It is negative, or less than a filter's length before the end, where a filter sticks out.
+        """
+        if self.margin is None:
+            raise ValueError(
+                "corner: expected codes that know their margin, found none in what they were read or made from; set code.margin "
+                "to (0, ...) for the boundary circular, and to the filter's lengths minus 1 for zero and free"
+            )
+        return _corner(self.position, np.asarray(self.margin))
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # Pickles of earlier versions have fewer fields.
+        self.__init__(**state)  # type: ignore[misc]
+
     def __len__(self) -> int:
         return len(self.value)
 
     def __repr__(self) -> str:
-        return f"Code({self.nonzeros} non-zeros of shape {self.shape}, gap {self.gap:.2g})"
+        return f"Code({counted(self.nonzeros, 'non-zero')} of shape {self.shape}, gap {self.gap:.2g})"
 
     def to_dense(self) -> Array:
         """The dense code, of shape (filters, axes...)."""
+        _check_inside(self.filter, self.position, np.asarray(self.shape))
         dense: Array = np.zeros(self.shape, self.value.dtype)
         dense[(self.filter, *self.position.T)] = self.value
         return dense
@@ -82,28 +123,34 @@ class Code:
         return _as_array(self.to_dense(), dtype, copy)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes a file in the format ``.npz``, under the very name given, as the program's ``ocsc code`` does."""
-        # numpy would append .npz to other names, but not to files.
-        with open(path, "wb") as file:
-            np.savez(
-                file,
-                filter=self.filter.astype("<i4"),
-                position=self.position.astype("<i4"),
-                value=self.value,
-                shape=np.asarray(self.shape, "<i8"),
-                objective=np.float64(self.objective),
-                gap=np.float64(self.gap),
-                beta=np.float64(self.beta),
-            )
+        """Writes a file in the format ``.npz``, under the very name given, as the program's ``ocsc code`` does.
+
+        A file that is there is replaced as a whole: whatever happens on the way, there is the old one or the new one.
+        """
+        known = {} if self.margin is None else {"margin": np.asarray(self.margin, "<i8")}
+        write_arrays(
+            path,
+            {
+                "filter": self.filter.astype("<i4"),
+                "position": self.position.astype("<i4"),
+                "value": self.value,
+                "shape": np.asarray(self.shape, "<i8"),
+                "objective": np.float64(self.objective),
+                "gap": np.float64(self.gap),
+                "beta": np.float64(self.beta),
+                **known,
+                **self.facts,
+            },
+        )
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Code:
         """Reads what `save`, or the program, wrote."""
-        arrays = _arrays(path)
+        arrays = read_arrays(path)
         if "offset" in arrays:
-            n = len(arrays["offset"]) - 1
+            n = arrays["offset"].size - 1
             raise ValueError(f"{os.fspath(path)}: expected the code of one sample, found those of {n}; read them with Codes.load")
-        return _one(arrays)
+        return Code(**code_of(arrays, os.fspath(path)))
 
 
 def _as_array(dense: Array, dtype: npt.DTypeLike | None, copy: bool | None) -> Array:
@@ -114,26 +161,31 @@ def _as_array(dense: Array, dtype: npt.DTypeLike | None, copy: bool | None) -> A
     return array
 
 
-def _arrays(path: str | os.PathLike[str]) -> dict[str, Array]:
-    """The arrays of a file of codes."""
-    name = os.fspath(path)
-    try:
-        loaded = np.load(path)
-    except (ValueError, EOFError, zipfile.BadZipFile, pickle.UnpicklingError) as error:
-        raise ValueError(f"{name}: expected a .npz file of sparse codes, found something else") from error
-    if isinstance(loaded, np.ndarray):
-        raise ValueError(f"{name}: expected a .npz file of sparse codes, found a single array of shape {loaded.shape}")
-    with loaded as file:
-        missing = [name for name in ("filter", "position", "value", "shape") if name not in file]
-        if missing:
-            raise ValueError(f"{name}: expected the arrays of sparse codes, found none called {', '.join(missing)}")
-        return {name: np.asarray(file[name]) for name in file}
+def _indices(values: npt.ArrayLike) -> Array:
+    """As an array; numpy takes the numbers of an empty list for floating ones."""
+    array: Array = np.asarray(values)
+    return array if array.size else array.astype(np.int32)
 
 
-def _one(arrays: Mapping[str, Array]) -> Code:
-    numbers = {name: float(arrays[name]) for name in ("objective", "gap", "beta") if name in arrays}
-    shape = tuple(int(n) for n in arrays["shape"])
-    return Code(arrays["filter"], arrays["position"], arrays["value"], shape, **numbers)
+def _corner(position: Array, margin: Array) -> Array:
+    """Positions in the sample; of a wider type, since they may be negative."""
+    return position.astype(np.int64) - margin
+
+
+def _check_inside(filter: Array, position: Array, shape: Array) -> None:
+    """That entries lie within their codes' shape (filters, axes...): one shape, or one for each entry."""
+    for name, index in (("filter", filter), ("position", position)):
+        if index.size and index.dtype.kind not in "iu":
+            raise ValueError(f"codes: expected whole numbers in {name}, found {index.dtype}")
+    entries = np.column_stack([filter, position]).astype(np.int64)
+    outside = np.any((entries < 0) | (entries >= shape), axis=1)
+    if outside.any():
+        i = int(outside.argmax())
+        of = shape if shape.ndim == 1 else shape[i]
+        raise ValueError(
+            f"codes: expected filters and positions from 0 up to, not including, {tuple(map(int, of))}, found filter {filter[i]} at "
+            f"{tuple(map(int, position[i]))}"
+        )
 
 
 class Codes:
@@ -156,6 +208,12 @@ class Codes:
         The relative duality gap of every sample: its objective is at most this part of itself above the minimum.
     beta : ndarray of shape (n,)
         The weight of the l1 norm.
+    margin : ndarray of shape (n, axes)
+        How far filters may stick out of every sample, as `Code.margin` says; -1 where it is unknown.
+    single : bool
+        Whether these are codes of an array that was one sample, without an axis N: reconstructions then have none either.
+    facts : list of dict
+        What files of the program say besides of every sample, see `Code`.
 
     Examples
     --------
@@ -181,7 +239,11 @@ class Codes:
         objective: Array,
         gap: Array,
         beta: Array,
+        margin: Array | None = None,
+        single: bool = False,
+        facts: list[dict[str, Array]] | None = None,
     ) -> None:
+        self.facts = facts if facts is not None else [{} for _ in range(len(offset) - 1)]
         self.filter = filter
         self.position = position
         self.value = value
@@ -190,11 +252,24 @@ class Codes:
         self.objective = objective
         self.gap = gap
         self.beta = beta
+        self.margin = np.full((len(shapes), shapes.shape[1] - 1), UNKNOWN) if margin is None else margin
+        self.single = single
 
     @property
     def nonzeros(self) -> Array:
         """How many there are in every sample, of shape (n,)."""
         return np.diff(self.offset)
+
+    @property
+    def corner(self) -> Array:
+        """Where each filter's first corner lies in its sample, as `Code.corner`, of all samples one after the other."""
+        if np.any(self.margin < 0):
+            unknown = int(np.flatnonzero(np.any(self.margin < 0, axis=1))[0])
+            raise ValueError(
+                f"corner: expected codes that know their margin, found none for sample {unknown}; set codes.margin to 0 for the "
+                "boundary circular, and to the filter's lengths minus 1 for zero and free"
+            )
+        return _corner(self.position, np.repeat(self.margin, self.nonzeros, axis=0))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -208,11 +283,15 @@ class Codes:
             raise ValueError(f"codes: expected samples of one size, found {len(np.unique(self.shapes, axis=0))} sizes")
         return tuple(int(n) for n in self.shapes[0])
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # Pickles of earlier versions have fewer fields.
+        self.__init__(**state)  # type: ignore[misc]
+
     def __len__(self) -> int:
         return len(self.offset) - 1
 
     def __repr__(self) -> str:
-        return f"Codes({len(self)} samples, {len(self.value)} non-zeros)"
+        return f"Codes({counted(len(self), 'sample')}, {counted(len(self.value), 'non-zero')})"
 
     @overload
     def __getitem__(self, index: int | np.integer[Any]) -> Code: ...
@@ -225,7 +304,9 @@ class Codes:
             part = slice(int(self.offset[i]), int(self.offset[i + 1]))
             shape = tuple(int(n) for n in self.shapes[i])
             numbers = (float(self.objective[i]), float(self.gap[i]), float(self.beta[i]))
-            return Code(self.filter[part], self.position[part], self.value[part], shape, *numbers)
+            margin = None if np.any(self.margin[i] < 0) else tuple(self.margin[i])
+            entries = (self.filter[part], self.position[part], self.value[part])
+            return Code(*entries, shape, *numbers, margin, self.facts[i])
         counts = self.nonzeros[chosen]
         offset = np.concatenate([[0], np.cumsum(counts)])
         # The numbers of the entries: those of each sample in turn, from where it begins.
@@ -239,6 +320,8 @@ class Codes:
             self.objective[chosen],
             self.gap[chosen],
             self.beta[chosen],
+            self.margin[chosen],
+            facts=[self.facts[i] for i in chosen],
         )
 
     def __iter__(self) -> Iterator[Code]:
@@ -248,6 +331,7 @@ class Codes:
         """The dense codes, of shape (n, filters, axes...); a list of arrays where sizes differ."""
         if len(self) > 0 and np.any(self.shapes != self.shapes[0]):
             return [code.to_dense() for code in self]
+        self._check_inside()
         dense: Array = np.zeros(self.shape, self.value.dtype)
         dense[(self._sample(), self.filter, *self.position.T)] = self.value
         return dense
@@ -257,6 +341,9 @@ class Codes:
         if isinstance(dense, list):
             raise ValueError("codes: expected samples of one size to make one array of; to_dense() gives a list")
         return _as_array(dense, dtype, copy)
+
+    def _check_inside(self) -> None:
+        _check_inside(self.filter, self.position, np.repeat(self.shapes, self.nonzeros, axis=0))
 
     def _sample(self) -> Array:
         """The sample of every entry."""
@@ -269,6 +356,7 @@ class Codes:
         except ImportError as error:
             raise ImportError("to_scipy: expected scipy; pip install scipy") from error
         shape = self._one_shape()
+        self._check_inside()
         column = np.ravel_multi_index((self.filter, *self.position.T), shape) if len(self) else self.filter
         size = (len(self), int(np.prod(shape)))
         return scipy.sparse.csr_array((self.value, column, self.offset), shape=size)
@@ -279,6 +367,7 @@ class Codes:
             import sparse
         except ImportError as error:
             raise ImportError("to_coo: expected the package sparse; pip install sparse") from error
+        self._check_inside()
         coords = np.stack([self._sample(), self.filter, *self.position.T])
         return sparse.COO(coords, self.value, shape=self.shape)
 
@@ -290,11 +379,11 @@ class Codes:
         path : path
             A name that ends in ``.npz``: one file with all samples; or a folder, made if absent: one file per sample, as
             the program's ``ocsc code`` writes them and ``ocsc reconstruct`` reads them. The folder then holds these codes
-            alone: those of an earlier save are replaced, and a folder with other ``.npz`` files is refused.
+            alone: those of an earlier save are replaced, and a folder with other ``.npz`` files is refused. All new ones are
+            on disk before an old one goes.
         """
         path = Path(path)
         if path.suffix != ".npz":
-            path.mkdir(parents=True, exist_ok=True)
             earlier = sorted(path.glob("*.npz"))
             others = [file.name for file in earlier if not re.fullmatch(r"sample-[0-9]{6,}\.npz", file.name)]
             if others:
@@ -302,22 +391,30 @@ class Codes:
                     f"{path}: expected a folder without other .npz files, which would be read as codes too, found "
                     f"{others[0]}; choose another folder"
                 )
-            for file in earlier:
-                file.unlink()
-            for i, code in enumerate(self):
-                code.save(path / f"sample-{i:06}.npz")
+            names = [f"sample-{i:06}.npz" for i in range(len(self))]
+            write_folder(path, names, earlier, lambda i, file: self[i].save(file))
             return
-        np.savez(
+        write_arrays(
             path,
-            filter=self.filter.astype("<i4"),
-            position=self.position.astype("<i4"),
-            value=self.value,
-            offset=self.offset.astype("<i8"),
-            shape=self.shapes.astype("<i8"),
-            objective=self.objective,
-            gap=self.gap,
-            beta=self.beta,
+            {
+                "filter": self.filter.astype("<i4"),
+                "position": self.position.astype("<i4"),
+                "value": self.value,
+                "offset": self.offset.astype("<i8"),
+                "shape": self.shapes.astype("<i8"),
+                "objective": self.objective,
+                "gap": self.gap,
+                "beta": self.beta,
+                "margin": self.margin.astype("<i8"),
+                "single": np.bool_(self.single),
+                **{name: np.stack([facts[name] for facts in self.facts]) for name in FACTS if self._all_say(name)},
+            },
         )
+
+    def _all_say(self, name: str) -> bool:
+        """Whether every sample has this fact, of one shape."""
+        shapes = {facts[name].shape if name in facts else None for facts in self.facts}
+        return len(shapes) == 1 and None not in shapes
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Codes:
@@ -328,13 +425,9 @@ class Codes:
             if not names:
                 raise ValueError(f"{path}: expected codes ending in .npz, found none")
             return stack([Code.load(name) for name in names])
-        arrays = _arrays(path)
-        if "offset" not in arrays:
-            return stack([_one(arrays)])
-        unknown = np.full(len(arrays["offset"]) - 1, np.nan)
-        numbers = [arrays.get(name, unknown) for name in ("objective", "gap", "beta")]
-        entries = [arrays[name] for name in ("filter", "position", "value", "offset", "shape")]
-        return Codes(*entries, *numbers)
+        arrays = read_arrays(path)
+        name = os.fspath(path)
+        return Codes(**codes_of(arrays, name)) if "offset" in arrays else stack([Code(**code_of(arrays, name))])
 
 
 def stack(codes: list[Code]) -> Codes:
@@ -351,6 +444,8 @@ def stack(codes: list[Code]) -> Codes:
         np.array([code.objective for code in codes]),
         np.array([code.gap for code in codes]),
         np.array([code.beta for code in codes]),
+        np.array([(UNKNOWN,) * (len(code.shape) - 1) if code.margin is None else code.margin for code in codes], np.int64),
+        facts=[code.facts for code in codes],
     )
 
 
@@ -368,11 +463,14 @@ def concatenate(parts: list[Codes]) -> Codes:
         np.concatenate([part.objective for part in parts]),
         np.concatenate([part.gap for part in parts]),
         np.concatenate([part.beta for part in parts]),
+        np.concatenate([part.margin for part in parts]),
+        facts=[facts for part in parts for facts in part.facts],
     )
 
 
-def from_native(raw: Mapping[str, Array], n_filters: int, rank: int, beta: float) -> Codes:
-    """Codes as the native half returns them."""
+def from_native(raw: Mapping[str, Array], n_filters: int, margin: Sequence[int], beta: float) -> Codes:
+    """Codes as the native half returns them, of samples out of which filters may stick by ``margin``."""
+    rank = len(margin)
     spatial = raw["shape"][:, 3 - rank :]
     counts = raw["nonzeros"]
     flat = raw["position"]
@@ -384,4 +482,5 @@ def from_native(raw: Mapping[str, Array], n_filters: int, rank: int, beta: float
     shapes = np.concatenate([np.full((len(counts), 1), n_filters, np.int64), spatial], axis=1)
     offset = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
     betas = np.full(len(counts), beta)
-    return Codes(raw["filter"], position, raw["value"], offset, shapes, raw["objective"], raw["gap"], betas)
+    margins = np.tile(np.asarray(margin, np.int64), (len(counts), 1))
+    return Codes(raw["filter"], position, raw["value"], offset, shapes, raw["objective"], raw["gap"], betas, margins)

@@ -1,4 +1,4 @@
-"""Exceptions and warnings of our own."""
+"""Exceptions and warnings of our own, and words for them."""
 
 import sys
 import warnings
@@ -16,8 +16,14 @@ class ConvergenceWarning(UserWarning):
     """Some codes did not come as close to optimal as was asked; their ``gap`` says how close they came."""
 
 
-def warn_of_codes(message: str) -> None:
-    """Warns with `ConvergenceWarning` at the line outside this package that called."""
+def counted(n: int, what: str) -> str:
+    """``1 sample``, ``2 samples``."""
+    return f"{n} {what}{'' if n == 1 else 's'}"
+
+
+def warn_of_codes(message: str, dtype: str) -> None:
+    """Warns with `ConvergenceWarning` at the line outside this package that called; advises f64 where it is not in use."""
+    message += ", or use dtype='f64'" if dtype == "f32" else ""
     here, level = str(Path(__file__).parent), 1
     frame = sys._getframe()
     while frame.f_back is not None and frame.f_code.co_filename.startswith(here):

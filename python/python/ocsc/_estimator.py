@@ -11,9 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _native
+from ._changes import COMPARED, coding_changes, fixed, learning_changes, same
 from ._codes import Code, Codes
-from ._errors import not_fitted, warn_of_codes
-from ._functions import assemble, check_codes, code_all, one, source_of
+from ._errors import counted, not_fitted, warn_of_codes
+from ._functions import assemble, check_codes, code_all, is_single, one, source_of
 from ._inputs import SPATIAL, Array, Layout, Reader, Stream, is_stream, reader
 from ._progress import Bar
 from ._settings import (
@@ -57,12 +58,17 @@ class OnlineCSC:
     following Wang, Yao, Kwok, Ni, "Scalable Online Convolutional Sparse Coding", IEEE TIP 27(10), 2018. Memory depends
     neither on the number of samples nor, with the default method, on their size.
 
+    Estimators can be pickled. Unpickling runs code, as it does with any pickle: read only pickles that you trust, and models of
+    others with `ocsc.load`, which reads numbers alone.
+
     Parameters
     ----------
     n_filters : int, default=100
         Number of filters.
     filter_shape : int or sequence of int, default=(11, 11)
-        Filter size: one length for every axis, or one for each.
+        Filter size: one length for every axis, or one for each. Several lengths also say what samples are: (11,) signals,
+        (11, 11) images, (5, 5, 5) volumes. One number says so only of samples with one axis, X of shape (n, W), which are
+        signals; samples with more axes may be images, or signals with channels, and ``axes`` must say which.
     beta : float, default=1.0
         Weight of the l1 norm.
     beta_ratio : float, optional
@@ -93,7 +99,8 @@ class OnlineCSC:
     axes : str, optional
         What the axes of arrays mean: N samples, C channels, D depth or time, H height, W width. By default
         samples come first and have the axes of `filter_shape`: (N, W), (N, H, W) or (N, D, H, W). For lists and
-        iterators the letters are those of one sample; an N is ignored there.
+        iterators the letters are those of one sample; an N is ignored there. Without an N, an array with just these axes
+        is one sample.
     preprocess : str, default='none'
         none, or steps such as lowpass=5,scale, each at most once: gray (first), mean, scale (by the standard
         deviation) or scale=NUMBER, lowpass=LAMBDA (minus the smooth part), whiten=ORDER (signals), lcn (local
@@ -101,7 +108,7 @@ class OnlineCSC:
     non_negative : bool, default=False
         Codes without negative values (method ocsc).
     weights : array of shape (K,), optional
-        One weight per filter on its l1 norm; 1 each by default.
+        One weight per filter on its l1 norm; 1 each by default (method ocsc).
     max_rounds : int, default=200
         Rounds of the active-set coder per sample, at most; the gap says how far its code got.
     forgetting : float, default=3.0
@@ -190,6 +197,9 @@ class OnlineCSC:
     >>> model.n_steps_
     2
     """
+
+    _learned: dict[str, Any]
+    """Those parameters that may have been changed since learning began, as they were then."""
 
     def __init__(
         self,
@@ -305,6 +315,7 @@ class OnlineCSC:
             The estimator itself.
         """
         source = source_of(X, self.axes, rank_of(self.filter_shape), mask)
+        self._check_rank(source)
         learner = self._new_learner(source)
         total = None
         if isinstance(source, Stream):
@@ -318,7 +329,8 @@ class OnlineCSC:
         """Learn from more samples, once, in their order.
 
         Goes on where `fit`, `partial_fit` or a checkpoint ended; from the filters of a finished model file with new statistics.
-        The settings are those of the start. Only for methods that learn online.
+        Parameters that were changed since then take effect, or are refused, as `set_params` says. Only for methods that learn
+        online.
 
         Parameters
         ----------
@@ -350,7 +362,9 @@ class OnlineCSC:
             source: Reader | Stream = Stream(X, self.axes, rank, mask)
         else:
             source = reader(X, self.axes, rank, mask, single=True)
-        learner = self._new_learner(source) if old is None else old
+        if old is None:
+            self._check_rank(source)
+        learner = self._new_learner(source) if old is None else self._changed_learner(old, source)
         method = self.method if old is None else old.settings()["method"]
         if method in _native.batch_methods():
             raise ValueError(f"method: expected one that learns online for partial_fit, found {method!r}; use fit")
@@ -369,6 +383,34 @@ class OnlineCSC:
         init = filters_of(self.init, self.n_filters, self.filter_shape, rank)
         return _native.Learner(settings, init, positive("beta_ratio", self.beta_ratio))
 
+    def _check_rank(self, source: Reader | Stream) -> None:
+        """That it is plain whether samples are images or signals with channels, where neither axes nor filters say so."""
+        if self.axes is not None or np.ndim(self.filter_shape) > 0 or source.layout.rank == 1:
+            return
+        n, m = self.filter_shape, "N" if isinstance(source, Reader) and source.is_stack else ""
+        raise ValueError(
+            f"filter_shape: one length, {n}, does not say what the 2 axes of a sample are: expected filter_shape=({n}, {n}) or "
+            f"axes={m + 'HW'!r} for images with filters of {n}x{n}, or axes={m + 'CW'!r} (channels first) or {m + 'WC'!r} (channels "
+            f"last) for signals with channels and filters of {n}"
+        )
+
+    def _changed_learner(self, learner: _native.Learner, source: Reader | Stream) -> _native.Learner:
+        """The run to go on with, after parameters were changed; refuses what its statistics do not allow."""
+        now = self._compared(self._layout.rank)
+        settings = learner.settings()
+        if not same(now["dtype"], self._learned["dtype"]) and dtype_of(self.dtype, source.dtype) != settings["dtype"]:
+            raise fixed("dtype", settings["dtype"], self.dtype)
+        changes = learning_changes(now, self._learned)
+        if changes:
+            learner.change({**settings, **changes})
+            self._learned = {**self._learned, **changes, "beta_ratio": self.beta_ratio}
+        return learner
+
+    def _compared(self, rank: int) -> dict[str, Any]:
+        """The parameters that may have been changed since learning began, for filters of so many axes."""
+        params = {name: getattr(self, name) for name in COMPARED}
+        return {**params, "filter_shape": tuple(lengths(self.filter_shape, rank))}
+
     def _check_features(self, source: Reader | Stream) -> None:
         """That signals are as long as the filters, in scikit-learn's words; others are refused when they are read."""
         shapes = source.shapes if isinstance(source, Reader) else None
@@ -384,6 +426,8 @@ class OnlineCSC:
         self, learner: _native.Learner, source: Reader | Stream, drawn: Any, passes: int, total: int | None
     ) -> None:
         """Learns from what is ``drawn`` from the source, with progress bar and callback."""
+        is_new = getattr(self, "_learner", None) is not learner
+        learned = self._compared(source.layout.rank) if is_new else self._learned
         done = learner.n_samples if learner.is_started else 0
         bar = Bar(None if total is None else done + total) if self.verbose else None
         callback = self.callback
@@ -394,7 +438,7 @@ class OnlineCSC:
             if callback is None:
                 return False
             # Whatever it looks at is as it was after this step.
-            self._adopt(learner, source)
+            self._adopt(learner, source, learned)
             return bool(callback(step))
 
         watcher = None if bar is None and callback is None else watch
@@ -412,20 +456,22 @@ class OnlineCSC:
         finally:
             # Not if it was refused at the door: then the estimator is as before.
             if learner.is_started:
-                self._adopt(learner, source)
+                self._adopt(learner, source, learned)
             if bar is not None:
                 bar.close()
         missed, worst = learner.missed
         if missed:
             warn_of_codes(
-                f"the codes of {missed} steps did not reach the tolerance {learner.settings()['tol']} (the worst relative gap "
+                f"the codes of {counted(missed, 'step')} did not reach the tolerance {learner.settings()['tol']} (the worst relative gap "
                 f"is {worst:.2g}); history_['gap'] has them all. Raise tol or max_rounds (max_iters for methods other than "
-                "ocsc), or use dtype='f64'"
+                "ocsc)",
+                learner.settings()["dtype"],
             )
 
-    def _adopt(self, learner: _native.Learner, source: Reader | Stream) -> None:
+    def _adopt(self, learner: _native.Learner, source: Reader | Stream, learned: dict[str, Any]) -> None:
         self._learner = learner
         self._layout = source.layout
+        self._learned = learned
         shapes = source.shapes if isinstance(source, Reader) else None
         if source.layout.letters == "W" and shapes is not None and len(shapes) == 1:
             self.n_features_in_ = int(shapes[0][0])
@@ -492,11 +538,12 @@ class OnlineCSC:
 
     # Coding
 
-    def _coding(self) -> tuple[dict[str, Any], Array]:
-        """The settings for new data, and the filters (K, C, axes...)."""
+    def _coding(self, data: np.dtype[Any] | None = None) -> tuple[dict[str, Any], Array]:
+        """The settings for new data of this type, and the filters (K, C, axes...)."""
         learner = self._fitted()
-        settings = learner.settings()
-        settings.update(tol=self.tol, max_rounds=self.max_rounds, method="ocsc")
+        settings = {**learner.settings(), **coding_changes(self._compared(self._layout.rank), self._learned), "method": "ocsc"}
+        if not same(self.dtype, self._learned["dtype"]):
+            settings["dtype"] = dtype_of(self.dtype, data)
         return settings, learner.filters()
 
     def _axes(self) -> str | None:
@@ -534,8 +581,10 @@ class OnlineCSC:
         Codes
             Warns with `ConvergenceWarning` of codes that did not reach ``tol``.
         """
-        settings, filters = self._coding()
-        return code_all(settings, filters, self._source(X, mask), threads_of(self.threads))
+        self._fitted()
+        source = self._source(X, mask)
+        settings, filters = self._coding(source.dtype)
+        return code_all(settings, filters, source, threads_of(self.threads))
 
     def fit_transform(self, X: Any, y: object = None, mask: Any = None) -> Codes:
         """`fit`, then `transform` with the filters that were learned.
@@ -568,7 +617,7 @@ class OnlineCSC:
         -------
         ndarray or list of ndarray
             An array with the axes of ``axes``, or those that were learned from, where sizes are equal, in f64; else a list.
-            For a `Code`, its sample.
+            For a `Code`, and for the codes of an array that was one sample, that sample.
         """
         check_codes(X, "X")
         settings, filters = self._coding()
@@ -576,13 +625,13 @@ class OnlineCSC:
         parts = [X] if isinstance(X, Code) else list(X)
         samples = [one(part, filters, settings) for part in parts]
         if original is not None and parts:
-            originals = reader(original, self._axes(), self._layout.rank, single=isinstance(X, Code))
+            originals = reader(original, self._axes(), self._layout.rank, single=is_single(X))
             if len(originals) != len(samples):
-                raise ValueError(f"original: expected {len(samples)} samples, as there are codes, found {len(originals)}")
+                raise ValueError(f"original: expected {counted(len(samples), 'sample')}, as there are codes, found {len(originals)}")
             samples = [_native.undo(settings["preprocess"], originals(i), x) for i, x in enumerate(samples)]
         layout = Layout(letters.replace("N", ""))
         turned = [layout.turn_back(sample) for sample in samples]
-        return turned[0] if isinstance(X, Code) else assemble(turned, letters)
+        return turned[0] if is_single(X) else assemble(turned, letters)
 
     def evaluate(self, X: Any, mask: Any = None, tol: float | None = None) -> dict[str, float]:
         """How well the filters represent samples, as the program's ``ocsc evaluate`` says.
@@ -602,8 +651,9 @@ class OnlineCSC:
             Means over samples of ``objective`` = ``data_term`` + beta ``l1``, ``psnr`` with its ``psnr_peak`` (the range of
             the samples after preprocessing) and ``nonzeros``; the worst ``gap``; ``samples`` and ``seconds``.
         """
-        settings, filters = self._coding()
+        self._fitted()
         source = self._source(X, mask)
+        settings, filters = self._coding(source.dtype)
         if isinstance(source, Stream):
             raise ValueError("X: expected data that can be read twice, for their range and their codes, found an iterator")
         return _native.evaluate(settings, filters, source, len(source), positive("tol", tol), threads_of(self.threads))
@@ -636,8 +686,16 @@ class OnlineCSC:
             The ``.safetensors`` file to write; replaced as a whole.
         checkpoint : bool, default=False
             Also write the statistics, so that `partial_fit` and ``ocsc learn --resume`` go on where learning ended.
+
+        Parameters that were changed after learning and that `transform` heeds are in the model file too; a checkpoint has the
+        settings of the run.
         """
-        self._fitted().save(path, checkpoint)
+        learner = self._fitted()
+        if checkpoint:
+            learner.save_checkpoint(path)
+            return
+        changes = coding_changes(self._compared(self._layout.rank), self._learned)
+        learner.save(path, {**learner.settings(), **changes} if changes else None)
 
     @classmethod
     def from_learner(cls, learner: _native.Learner, params: Mapping[str, Any]) -> OnlineCSC:
@@ -656,6 +714,7 @@ class OnlineCSC:
                 raise ValueError(f"axes: expected {rank} spatial axes, as the model's filters have, found {model.axes!r}")
         model._learner = learner
         model._layout = Layout(letters)
+        model._learned = cls(**settings)._compared(rank)
         return model
 
     def __getstate__(self) -> dict[str, Any]:
@@ -683,6 +742,9 @@ class OnlineCSC:
         if state["learner"] is not None:
             self._learner = _native.loads(state["learner"], state["history"])
             self._layout = Layout(state["letters"])
+            if not hasattr(self, "_learned"):
+                # Pickles of earlier versions do not say what was changed after learning.
+                self._learned = self._compared(self._layout.rank)
 
     # scikit-learn's conventions
 
@@ -706,6 +768,16 @@ class OnlineCSC:
 
     def set_params(self, **params: Any) -> OnlineCSC:
         """Set parameters by name.
+
+        All take effect at the next `fit`. Of an estimator that has learned,
+
+        - ``beta``, ``tol``, ``boundary``, ``preprocess``, ``non_negative``, ``weights``, ``max_rounds``, ``dtype``, ``axes`` and
+          ``threads`` take effect at the next `transform`, `inverse_transform`, `evaluate` or `score`;
+        - ``beta``, ``tol``, ``non_negative``, ``weights``, ``batch_size`` and the settings of coder and update, ``update_rho``
+          aside, take effect at the next `partial_fit`. It refuses a change of ``n_filters``, ``filter_shape``, ``method``,
+          ``boundary``, ``preprocess``, ``dtype`` or ``update_rho``, which its statistics depend on;
+        - ``beta_ratio`` stands instead of ``beta`` and needs a `fit`: set ``beta=..., beta_ratio=None`` to code with another beta.
+          Both refuse what contradicts that.
 
         Parameters
         ----------

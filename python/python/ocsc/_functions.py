@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from . import _native
 from ._codes import Code, Codes, concatenate, from_native
-from ._errors import warn_of_codes
+from ._errors import counted, warn_of_codes
 from ._inputs import Array, Item, Layout, Reader, Stream, is_stream, numeric, reader
 from ._settings import dtype_of, threads_of
 
@@ -39,20 +39,27 @@ def full_filters(filters: npt.ArrayLike, axes: str | None, rank: int | None = No
 
 def code_all(settings: dict[str, Any], filters: Array, source: Reader | Stream, threads: int | None) -> Codes:
     """The codes of all samples of a source; warns of those that did not reach the tolerance."""
-    rank = filters.ndim - 2
+    margin = margin_of(settings["boundary"], filters)
     parts = []
     missed = 0
     for get, length in _groups(source):
         raw = _native.code(settings, filters, get, length, threads)
         missed += int(np.count_nonzero(~raw["converged"]))
-        parts.append(from_native(raw, len(filters), rank, settings["beta"]))
+        parts.append(from_native(raw, len(filters), margin, settings["beta"]))
     codes = concatenate(parts)
+    codes.single = isinstance(source, Reader) and source.is_one
     if missed:
         warn_of_codes(
-            f"{missed} of {len(codes)} codes did not reach the tolerance {settings['tol']}; codes.gap says how close they "
-            "came. Raise max_rounds, or use dtype='f64'"
+            f"{missed} of {counted(len(codes), 'code')} did not reach the tolerance {settings['tol']}; codes.gap says how close they "
+            "came. Raise max_rounds",
+            settings["dtype"],
         )
     return codes
+
+
+def margin_of(boundary: str, filters: Array) -> tuple[int, ...]:
+    """How far filters (K, C, axes...) may stick out of a sample, on each axis."""
+    return tuple(0 if boundary == "circular" else n - 1 for n in filters.shape[2:])
 
 
 def _groups(source: Reader | Stream) -> Iterator[tuple[Callable[[int], Item], int]]:
@@ -190,7 +197,8 @@ def reconstruct(
     Returns
     -------
     ndarray or list of ndarray
-        An array with one sample after the other where sizes are equal, in f64; else a list. For a `Code`, its sample.
+        An array with one sample after the other where sizes are equal, in f64; else a list. For a `Code`, and for the codes
+        of an array that was one sample, that sample.
     """
     check_codes(codes, "codes")
     rank = (len(codes.shape) if isinstance(codes, Code) else codes.shapes.shape[1]) - 1
@@ -198,9 +206,14 @@ def reconstruct(
     letters = _native.axes(axes) if axes is not None else ("NC" if full.shape[1] > 1 else "N") + "DHW"[3 - rank :]
     layout = Layout(letters.replace("N", ""))
     settings = {"boundary": boundary, "n_filters": len(full), "filter_shape": list(full.shape[2:])}
-    if isinstance(codes, Code):
-        return layout.turn_back(one(codes, full, settings))
-    return assemble([layout.turn_back(one(part, full, settings)) for part in codes], letters)
+    parts = [codes] if isinstance(codes, Code) else list(codes)
+    samples = [layout.turn_back(one(part, full, settings)) for part in parts]
+    return samples[0] if is_single(codes) else assemble(samples, letters)
+
+
+def is_single(codes: Codes | Code) -> bool:
+    """Whether codes stand for one sample, and no set of one."""
+    return isinstance(codes, Code) or (codes.single and len(codes) == 1)
 
 
 def check_codes(codes: Any, name: str) -> None:
@@ -223,6 +236,12 @@ def one(code: Code, filters: Array, settings: dict[str, Any]) -> Array:
         raise ValueError(
             f"code: expected {filters.ndim - 2} spatial axes, as the filters have, found {len(axes)} in {code!r}; give the "
             "filters that it was made with"
+        )
+    margin = margin_of(settings["boundary"], filters)
+    if code.margin not in (None, margin):
+        raise ValueError(
+            f"code: expected the margin {margin} of filters of {tuple(filters.shape[2:])} with the boundary "
+            f"{settings['boundary']!r}, found {code.margin}; give the boundary and the filters that it was made with"
         )
     shape = (1,) * (3 - len(axes)) + axes
     inside = bool(np.all((code.position >= 0) & (code.position < np.array(axes, int))))

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ._codes import Code, Codes
+from ._errors import counted
 from ._native import axes as parse_axes
 
 Array = npt.NDArray[Any]
@@ -123,6 +124,7 @@ class Reader:
         dtype: np.dtype[Any] | None,
         shapes: Sequence[tuple[int, ...]] | None,
         is_one: bool = False,
+        is_stack: bool = False,
     ) -> None:
         self._get = get
         self._length = length
@@ -133,6 +135,8 @@ class Reader:
         """Of the samples, as users write them, where they are known without reading; one stands for all."""
         self.is_one = is_one
         """Whether what was given is a sample, and no set of one."""
+        self.is_stack = is_stack
+        """Whether what was given is an array with an axis of samples."""
 
     def __len__(self) -> int:
         return self._length
@@ -282,7 +286,7 @@ def stack_reader(data: Any, axes: str | None, rank: int | None, mask: Any, singl
         raise ValueError(f"X: Found array with 0 sample(s) (shape={tuple(array.shape)}) while a minimum of 1 is required.")
     if 0 in shape:
         raise ValueError(f"X: Found array with 0 feature(s) (shape={tuple(array.shape)}) while a minimum of 1 is required.")
-    return Reader(array.__getitem__, length, layout, stack_masks(mask, letters, length), dtype, [shape], is_one)
+    return Reader(array.__getitem__, length, layout, stack_masks(mask, letters, length), dtype, [shape], is_one, not is_one)
 
 
 def stack_letters(axes: str | None, ndim: int, rank: int | None, single: bool) -> str:
@@ -308,7 +312,7 @@ def stack_masks(mask: Any, letters: str, length: int) -> Callable[[int], Any] | 
             return lambda index: given
         each = np.moveaxis(given, own.index("N"), 0)
         if each.shape[0] not in (1, length):
-            raise ValueError(f"mask: expected one for each of {length} samples, found {each.shape[0]}")
+            raise ValueError(f"mask: expected one for each of {counted(length, 'sample')}, found {each.shape[0]}")
         return (lambda index: each[0]) if each.shape[0] == 1 else each.__getitem__
     raise ValueError(f"mask: expected the axes {letters} of X, or those without N or C, found shape {given.shape}")
 
@@ -319,6 +323,6 @@ def list_masks(mask: Any, layout: Layout, length: int) -> Callable[[int], Any] |
         return None
     if isinstance(mask, (list, tuple)):
         if len(mask) != length:
-            raise ValueError(f"mask: expected one for each of {length} samples, found {len(mask)}")
+            raise ValueError(f"mask: expected one for each of {counted(length, 'sample')}, found {len(mask)}")
         return mask.__getitem__
     return stack_masks(mask, "N" + layout.letters, length)

@@ -6,6 +6,7 @@ import sys
 import time
 from typing import Any
 
+from ._errors import counted
 from ._types import Step
 
 WIDTH = 24
@@ -58,7 +59,7 @@ class Bar:
 
     def _line(self, step: Step) -> str:
         done = step["samples"]
-        head = f"{done} samples"
+        head = counted(done, "sample")
         if self.total:
             full = WIDTH * min(done, self.total) // self.total
             head = f"[{'=' * full}{' ' * (WIDTH - full)}] {done}/{self.total}"

@@ -381,8 +381,9 @@ def triplet(
     """A sample, its reconstruction and their difference, with the PSNR.
 
     Both are drawn in the range of the original. The difference is white where they agree, red where the original is larger and
-    blue where it is smaller. Three channels are shown in colour, any other number as their mean, as differences are; of
-    volumes the middle slice is shown; signals are lines.
+    blue where it is smaller. Signals are lines, and so is the difference, one for each channel in the colour of that channel. Of
+    images, three channels are shown in colour, any other number as their mean, as differences are; of volumes the middle slice is
+    shown.
 
     Parameters
     ----------
@@ -408,9 +409,9 @@ def triplet(
     psnr = metrics.psnr(original, reconstruction, peak, axes=axes)
     first, second = (_picture(array, axes) for array in (original, reconstruction))
     # Where the original was not observed, there is nothing to differ from.
-    difference = _gray(first) - _gray(second)
+    is_signal = first.ndim == 2
+    difference = first - second if is_signal else _gray(first) - _gray(second)
     if ax is None:
-        is_signal = first.ndim == 2
         ratio = first.shape[0] / first.shape[1] if not is_signal else 0.0
         height = 4.5 if is_signal else min(max(3.0 * ratio, 1.0), 8.0) + 0.5
         ax = _new_axes(*((3, 1) if is_signal else (1, 3)), 9.0, height).ravel()
