@@ -1,6 +1,8 @@
 //! `cargo xtask test`: the one command that checks everything, here and in continuous integration; and what else developers
 //! run.
 
+mod faults;
+mod fuzz;
 mod gallery;
 mod mpi;
 mod python;
@@ -13,6 +15,8 @@ use std::time::Instant;
 const USAGE: &str =
     "usage: cargo xtask test       format, lint, document and test the whole workspace, and the Python package
        cargo xtask wheel      make the Python package's wheel in target/wheels
+       cargo xtask faults     make system calls fail, thousands of them, and look at what is left; --short: some dozens
+       cargo xtask fuzz [SECONDS] [TARGET...]    damage 50,000 files, then fuzz every reader (or these) for so long each
        cargo xtask gallery    learn from the shared data and write docs/gallery.md and its pictures";
 
 #[expect(clippy::print_stderr, reason = "a program for developers")]
@@ -21,6 +25,8 @@ fn main() -> ExitCode {
     let done = match words.first().map(String::as_str) {
         Some("test") => test(),
         Some("wheel") => python::wheel(),
+        Some("faults") => faults::run(&words[1..]),
+        Some("fuzz") => fuzz::run(&words[1..]),
         Some("gallery") => gallery::run(&words[1..]),
         _ => {
             eprintln!("{USAGE}");
@@ -54,6 +60,8 @@ fn test() -> Result<()> {
         skipped.push("tests on real data: ../shared/data is absent (set OCSC_DATA to a folder like it)");
     }
     step("unit and integration tests", cargo(&["test"]).args(everything))?;
+    say("\n== injected faults");
+    skipped.extend(faults::test()?);
     skipped.extend(python::test()?);
     say("\nall checks passed");
     for what in skipped {

@@ -14,17 +14,24 @@ pub(crate) const ABSENT: &str = "ocsc-mpi and its tests: no MPI with libclang he
 /// Whether `ocsc-mpi` can be built and run, after installing what it needs where that is allowed.
 pub(crate) fn is_there() -> bool {
     if !found() && is_root() {
-        say("== MPI: installing");
-        let apt = |words: &[&str]| {
-            let mut command = Command::new("apt-get");
-            let done = command.args(["-qq", "-y"]).args(words).env("DEBIAN_FRONTEND", "noninteractive").status();
-            done.is_ok_and(|status| status.success())
-        };
-        if !(apt(&["update"]) && apt(&[&["install", "--no-install-recommends"][..], &PACKAGES].concat())) {
-            say("== MPI: could not be installed");
-        }
+        install("MPI", &PACKAGES);
     }
     found()
+}
+
+/// Installs Debian's packages of what is called `name`.
+pub(crate) fn install(name: &str, packages: &[&str]) -> bool {
+    say(&format!("== {name}: installing"));
+    let apt = |words: &[&str]| {
+        let mut command = Command::new("apt-get");
+        let done = command.args(["-qq", "-y"]).args(words).env("DEBIAN_FRONTEND", "noninteractive").status();
+        done.is_ok_and(|status| status.success())
+    };
+    let installed = apt(&["update"]) && apt(&[&["install", "--no-install-recommends"][..], packages].concat());
+    if !installed {
+        say(&format!("== {name}: could not be installed"));
+    }
+    installed
 }
 
 fn found() -> bool {
@@ -54,7 +61,7 @@ fn has_libclang() -> bool {
     library && folders.iter().any(|folder| has_headers(folder))
 }
 
-fn is_root() -> bool {
+pub(crate) fn is_root() -> bool {
     let asked = Command::new("id").arg("-u").output();
     asked.is_ok_and(|output| output.stdout.trim_ascii() == b"0")
 }

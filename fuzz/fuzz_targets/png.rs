@@ -1,0 +1,3 @@
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| ocsc_cli::fuzzing::exercise_bytes("a.png", bytes));
