@@ -141,8 +141,8 @@ fn a_kill_during_an_evaluation_loses_no_step() {
 #[test]
 fn ctrl_c_is_heard_within_a_large_batch() {
     let bench = Bench::new();
-    many(&bench, "train.npy", 3_000);
-    let run = "train.npy --batch 3000 --tol 0.001 --beta 0.1 --seed 4";
+    many(&bench, "train.npy", 1_000);
+    let run = "train.npy --batch 1000 --tol 0.001 --beta 0.1 --seed 4";
     let mut child = bench.spawn(&format!("{run} --out m.safetensors"));
     wait_until("a batch in the middle", || bench.text("spawned.stderr").contains("of the batch coded"));
     signal(&child, "INT");
