@@ -19,7 +19,7 @@ const TICK: Duration = Duration::from_millis(200);
 /// What goes on within a sample or a batch is shown once it has taken so long.
 const LONG: Duration = Duration::from_secs(1);
 
-/// So many messages are shown beside a progress display.
+/// At most this many messages are shown beside a progress display.
 const MOST_NOTES: usize = 20;
 
 /// One progress display.

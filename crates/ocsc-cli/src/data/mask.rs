@@ -75,7 +75,7 @@ impl Masks {
         part.mask.unwrap_or(if self.one { 0 } else { index })
     }
 
-    /// That the mask of a sample has its size, from the headers alone.
+    /// Checks that the mask of a sample has its size, from the headers alone.
     pub(super) fn check(&self, index: usize, part: &Part, size: [usize; 3]) -> Result<()> {
         let mask = self.find(index, part);
         self.fits(mask, self.source.size(mask)?, size)

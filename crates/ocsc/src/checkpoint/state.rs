@@ -88,7 +88,7 @@ impl<'a, T: Real> State<'a, T> {
         }
     }
 
-    /// That an array is there with exactly this length.
+    /// Checks that an array is there with exactly this length.
     pub(crate) fn check_len(&self, name: &str, len: usize) -> Result<()> {
         match self.arrays.get(name) {
             Some(array) if array.len() == len => Ok(()),
