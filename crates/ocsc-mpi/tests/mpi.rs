@@ -323,7 +323,7 @@ fn a_rank_that_cannot_go_on_is_named_with_its_reason() {
     // Rank 2 may not have the memory it needs; the model that was there stays as it was.
     let before = bytes(here, "m.st");
     let script = format!(
-        "if [ \"${{OMPI_COMM_WORLD_RANK:-$PMI_RANK}}\" = 2 ]; then ulimit -v $((VIRTUAL)); fi; exec {PROGRAM} learn data --filters 300 --size 15 --threads 1 --beta 0.4 --out m.st"
+        "if [ \"${{OMPI_COMM_WORLD_RANK:-$PMI_RANK}}\" = 2 ]; then ulimit -v $((VIRTUAL)); fi; exec {PROGRAM} learn data --filters 300 --size 15 --threads 1 --beta 0.4 --out m.st --force"
     );
     // Enough to start with, and less than the statistics of 300 filters take.
     let child = mpirun(here, 3)
