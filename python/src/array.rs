@@ -5,7 +5,7 @@ use crate::error::exception;
 use numpy::ndarray::ArrayView4;
 use numpy::prelude::*;
 use numpy::{Element, PyArray1, PyArray4, PyReadonlyArray4};
-use ocsc::config::Dtype;
+use ocsc::settings::Dtype;
 use ocsc::{Config, Dictionary, Error, Real, Sample, Shape};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;

@@ -10,7 +10,7 @@ use numpy::prelude::*;
 use numpy::{PyArray1, PyReadonlyArray1};
 use ocsc::coder::{Coded, Status};
 use ocsc::learner::coder;
-use ocsc::observe::Silent;
+use ocsc::monitor::Silent;
 use ocsc::train::{TEST_TOL, code_each};
 use ocsc::{Atom, Code, Config, Dictionary, Error, Samples};
 use pyo3::exceptions::PyValueError;

@@ -10,7 +10,7 @@ pub(crate) fn exception(error: Error) -> PyErr {
     let message = error.to_string();
     match error {
         Error::Io { source, .. } => std::io::Error::new(source.kind(), message).into(),
-        Error::Memory(_) => PyMemoryError::new_err(message),
+        Error::Memory { .. } => PyMemoryError::new_err(message),
         _ => PyValueError::new_err(message),
     }
 }

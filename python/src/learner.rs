@@ -11,7 +11,7 @@ use crate::source::{Arriving, Begun, Source};
 use crate::values::{config, named};
 use numpy::prelude::*;
 use numpy::{PyArray1, PyReadonlyArray1};
-use ocsc::config::Dtype;
+use ocsc::settings::Dtype;
 use ocsc::train::Schedule;
 use ocsc::{Config, Shape, checkpoint};
 use pyo3::exceptions::{PyRuntimeError, PyUserWarning, PyValueError};

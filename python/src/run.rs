@@ -8,8 +8,8 @@ use ocsc::checkpoint::{self, Saved};
 use ocsc::coder::Status;
 use ocsc::learner::{Step, learner};
 use ocsc::memory::Survey;
-use ocsc::observe::{Moment, Observer};
-use ocsc::start::{Init, first_usable, start};
+use ocsc::run::{Init, first_usable, start};
+use ocsc::train::{Observer, Snapshot};
 use ocsc::train::{Outcome, Progress, Schedule, Stream, train, train_stream, visiting_order};
 use ocsc::{Config, Error, Learner, Method, Result, Sample, Shape};
 use pyo3::prelude::*;
@@ -352,7 +352,7 @@ impl<'a> Watch<'a> {
 }
 
 impl<T: Scalar> Observer<T> for Watch<'_> {
-    fn step(&mut self, run: &Moment<'_, T>, step: &Step<T>) -> Result<ControlFlow<()>> {
+    fn step(&mut self, run: &Snapshot<'_, T>, step: &Step<T>) -> Result<ControlFlow<()>> {
         self.last = *run.progress;
         let record = Record::new(run.progress, step);
         self.board.show(run.learner, run.progress);
@@ -369,7 +369,7 @@ impl<T: Scalar> Observer<T> for Watch<'_> {
         Ok(if stop { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     }
 
-    fn pass(&mut self, run: &Moment<'_, T>) -> Result<ControlFlow<()>> {
+    fn pass(&mut self, run: &Snapshot<'_, T>) -> Result<ControlFlow<()>> {
         self.last = *run.progress;
         Ok(ControlFlow::Continue(()))
     }

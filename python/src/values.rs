@@ -2,7 +2,7 @@
 
 use crate::error::exception;
 use ocsc::preprocess::Preprocess;
-use ocsc::settings::{self, configure};
+use ocsc::settings::{self, Setting, configure};
 use ocsc::{Axes, Config, Error, Method};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -15,7 +15,7 @@ pub(crate) fn config(values: &Bound<'_, PyDict>) -> PyResult<Config> {
     for (name, value) in values {
         let name: String = name.extract()?;
         let value = match value.cast::<PyString>() {
-            Ok(steps) if name == settings::PREPROCESS.name => {
+            Ok(steps) if name == "preprocess" => {
                 let steps: Preprocess = steps.to_str()?.parse().map_err(exception)?;
                 serde_json::to_value(steps).unwrap_or_default()
             }
@@ -33,11 +33,11 @@ fn in_words(error: Error, named: &[(String, Value)], values: &Bound<'_, PyDict>)
     let same = named.iter().find(|(name, value)| *name == what && text(value) == found);
     let given = same.and_then(|(name, _)| values.get_item(name).ok().flatten()).and_then(|value| value.repr().ok());
     let found = given.map_or(found, |repr| repr.to_string());
-    let default = settings::ALL.iter().find(|setting| setting.name == what).map(|s| s.value(&Config::default()));
+    let default = settings::find(&what).map(Setting::default);
     let expected = match (expected.as_str(), default) {
         ("true or false", _) => "True or False".to_owned(),
         ("string or map", Some(Value::String(word))) => format!("a word such as '{word}'"),
-        ("a sequence", Some(Value::Array(_))) if what == settings::PREPROCESS.name => {
+        ("a sequence", Some(Value::Array(_))) if what == "preprocess" => {
             "'none', or steps such as 'mean,scale'".to_owned()
         }
         _ => expected,
@@ -103,7 +103,7 @@ fn python<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
 /// The settings of `config` by name, as the constructor takes them.
 pub(crate) fn named<'py>(py: Python<'py>, config: &Config) -> PyResult<Bound<'py, PyDict>> {
     let named = PyDict::new(py);
-    for setting in settings::ALL.iter().filter(|setting| setting.is_recorded()) {
+    for setting in settings::all().filter(|setting| setting.is_recorded() && setting.is_in_python) {
         let value = match setting.name {
             // As it is written everywhere but in JSON.
             "preprocess" => config.preprocess.to_string().into_pyobject(py)?.into_any(),
@@ -131,7 +131,8 @@ type Entry<'py> = (&'static str, Bound<'py, PyAny>, &'static str, bool);
 pub(crate) fn list_settings(py: Python<'_>) -> PyResult<Vec<Entry<'_>>> {
     let defaults = named(py, &Config::default())?;
     let default = |name| -> PyResult<_> { Ok(defaults.get_item(name)?.unwrap_or_else(|| py.None().into_bound(py))) };
-    settings::ALL.iter().map(|s| Ok((s.name, default(s.name)?, s.doc, s.is_recorded()))).collect()
+    let settings = settings::all().filter(|setting| setting.is_in_python);
+    settings.map(|s| Ok((s.name, default(s.name)?, s.doc(), s.is_recorded()))).collect()
 }
 
 /// Name and description of every method.

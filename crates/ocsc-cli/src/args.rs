@@ -1,5 +1,6 @@
 //! The command line: every command, option, default and help text.
 
+mod settings;
 mod value;
 
 use crate::console::Console;
@@ -7,16 +8,12 @@ use crate::data::raw::Pixels;
 use crate::data::{Axes, Channel, Resize, SourceOptions, Window};
 use crate::memory::Limit;
 use anyhow::Result;
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
-use ocsc::config::{
-    ActiveSetConfig, BatchConfig, BlockDescentConfig, Boundary, CoderConfig, Dtype, StopRule, UpdateConfig,
-};
-use ocsc::preprocess::{Preprocess, Step};
-use ocsc::{Config, Method, settings};
+use ocsc::preprocess::Preprocess;
 use std::path::PathBuf;
-use value::{FrameSize, Size, at_least_one, forgetting, fraction, hertz, memory, positive, relaxation, threads};
+use value::{FrameSize, Size, at_least_one, fraction, hertz, threads};
 
+pub(crate) use settings::{CodeArgs, ModelArgs};
 pub(crate) use value::{Every, memory as memory_size};
 
 /// Online convolutional sparse coding: learn small filters from a stream of images, and represent new images as sums of
@@ -231,15 +228,12 @@ pub struct Learn {
     pub(crate) force: bool,
     /// Go on from a checkpoint, with its settings; --passes may raise the number of passes. Name the same data with the same
     /// options again
-    #[arg(long, value_name = "MODEL", conflicts_with_all = ["method", "filters", "size", "beta", "beta_ratio", "batch", "tol", "boundary", "init", "seed", "dtype", "preprocess", "nonnegative", "forgetting", "sweeps", "sweep_tol", "no_reseed", "Tuning"])]
+    #[arg(long, value_name = "MODEL")]
     pub(crate) resume: Option<PathBuf>,
     /// With --resume: go on although names, sizes, order or reading options of the data are not those that the checkpoint
     /// recorded; a pass that other samples interrupt is begun anew
     #[arg(long, requires = "resume")]
     pub(crate) other_data: bool,
-    /// Passes over the data [default: 1]; 0 writes a model of the initial dictionary
-    #[arg(long, value_name = "N")]
-    pub(crate) passes: Option<usize>,
     #[command(flatten)]
     pub(crate) test: TestArgs,
     /// The seed of --test-fraction, so that runs with other seeds test on the same samples [default: --seed]
@@ -252,19 +246,9 @@ pub struct Learn {
     /// option every 10 minutes, and none at the end
     #[arg(long, value_name = "N|MINUTES")]
     pub(crate) checkpoint_every: Option<Every>,
-    /// Refuse to start if more memory than this would be needed, e.g. 500MB or 32GB [default: what is free]
-    #[arg(long, value_parser = memory, value_name = "BYTES")]
-    pub(crate) memory_limit: Option<usize>,
     /// Write a log, one JSON object per line
     #[arg(long, value_name = "RUN.jsonl")]
     pub(crate) log: Option<PathBuf>,
-    /// Stop after so many seconds of learning, with a checkpoint
-    #[arg(long, value_parser = positive, value_name = "SECONDS")]
-    pub(crate) time_limit: Option<f64>,
-    /// Stop when the relative changes of codes and dictionary over a pass are both below this (the paper: 1e-3). After
-    /// --resume the comparison begins anew, so such a run may end a pass later
-    #[arg(long, value_parser = positive, value_name = "TOL")]
-    pub(crate) stop_tol: Option<f64>,
     /// Print the result as one JSON object
     #[arg(long)]
     pub(crate) json: bool,
@@ -292,146 +276,6 @@ pub(crate) struct TestArgs {
     pub(crate) split: Option<PathBuf>,
 }
 
-/// The settings that a model file records.
-#[derive(ClapArgs)]
-#[command(next_help_heading = "Model")]
-pub(crate) struct ModelArgs {
-    /// The method
-    #[arg(long, value_parser = methods(), default_value_t = Method::Ocsc)]
-    pub(crate) method: Method,
-    #[arg(long, help = settings::N_FILTERS.doc, default_value_t = 100, value_parser = at_least_one, value_name = "K")]
-    pub(crate) filters: usize,
-    /// Filter size: 11 (on every axis), 11x11, 5x11x11
-    #[arg(long, default_value = "11")]
-    pub(crate) size: Size,
-    #[arg(long, help = settings::BETA.doc, default_value_t = 1.0, value_parser = positive)]
-    pub(crate) beta: f64,
-    #[arg(long, help = settings::BETA_RATIO.doc, value_parser = positive, conflicts_with = "beta", value_name = "RATIO")]
-    pub(crate) beta_ratio: Option<f64>,
-    #[arg(long, help = settings::BATCH_SIZE.doc, default_value_t = 1, value_parser = at_least_one, value_name = "B")]
-    pub(crate) batch: usize,
-    #[arg(long, help = settings::TOL.doc, default_value_t = 0.01, value_parser = positive)]
-    pub(crate) tol: f64,
-    /// What lies outside a sample [default: circular for arrays, for images with edge taper and for all methods but ocsc;
-    /// free for other images and for recordings]
-    #[arg(long, value_enum)]
-    pub(crate) boundary: Option<BoundaryArg>,
-    /// Initial dictionary: random, patches (of the data), or a .npy file of shape (K, C, axes...) or (K, axes...)
-    #[arg(long, default_value = "random")]
-    pub(crate) init: String,
-    /// Seeds the initial dictionary, the visiting order, --crop, --subset and --test-fraction
-    #[arg(long, default_value_t = 0)]
-    pub(crate) seed: u64,
-    #[arg(long, help = settings::DTYPE.doc, value_enum, default_value = "f32")]
-    pub(crate) dtype: DtypeArg,
-    #[arg(long, help = settings::NON_NEGATIVE.doc)]
-    pub(crate) nonnegative: bool,
-    #[arg(long, help = settings::FORGETTING.doc, default_value_t = BlockDescentConfig::default().forgetting, value_parser = forgetting, value_name = "EXPONENT")]
-    pub(crate) forgetting: f64,
-    #[arg(long, help = settings::SWEEPS.doc, default_value_t = BlockDescentConfig::default().sweeps, value_parser = at_least_one, value_name = "N")]
-    pub(crate) sweeps: usize,
-    #[arg(long, help = settings::SWEEP_TOL.doc, default_value_t = BlockDescentConfig::default().tol, value_parser = positive, value_name = "TOL")]
-    pub(crate) sweep_tol: f64,
-    /// Leave filters that no code uses as they are, instead of trying the worst-explained patches (method ocsc)
-    #[arg(long)]
-    pub(crate) no_reseed: bool,
-    /// auto (gray,lcn,taper for image files, none for arrays), none, or steps such as lowpass=5,scale, each at most once:
-    /// gray (first), mean, scale (by the standard deviation) or scale=NUMBER, lowpass=LAMBDA (minus the smooth part),
-    /// whiten=ORDER (signals), lcn (local contrast), taper (last)
-    #[arg(long, default_value = "auto")]
-    pub(crate) preprocess: String,
-    #[command(flatten)]
-    pub(crate) tuning: Tuning,
-}
-
-/// The inner workings.
-#[derive(ClapArgs)]
-#[command(next_help_heading = "Inner workings of the methods other than ocsc")]
-pub(crate) struct Tuning {
-    #[arg(long, help = settings::STOP.doc, value_enum, default_value = "gap")]
-    stop: StopArg,
-    #[arg(long, help = settings::MAX_ITERS.doc, default_value_t = CoderConfig::default().max_iters, value_parser = at_least_one, value_name = "N")]
-    max_iters: usize,
-    #[arg(long, help = settings::RHO.doc, value_parser = positive)]
-    rho: Option<f64>,
-    /// Keep the coder's penalty fixed instead of balancing its residuals
-    #[arg(long)]
-    fixed_rho: bool,
-    #[arg(long, help = settings::RELAXATION.doc, default_value_t = CoderConfig::default().relaxation, value_parser = relaxation)]
-    relaxation: f64,
-    #[arg(long, help = settings::UPDATE_RHO.doc, value_parser = positive, value_name = "RHO")]
-    update_rho: Option<f64>,
-    #[arg(long, help = settings::UPDATE_ITERS.doc, default_value_t = UpdateConfig::default().max_iters, value_parser = at_least_one, value_name = "N")]
-    update_iters: usize,
-    #[arg(long, help = settings::UPDATE_TOL.doc, default_value_t = UpdateConfig::default().tol, value_parser = positive, value_name = "TOL")]
-    update_tol: f64,
-    #[arg(long, help = settings::UPDATE_RESET.doc)]
-    update_reset: bool,
-    #[arg(long, help = settings::PASS_CODE_ITERS.doc, default_value_t = BatchConfig::default().code_iters, value_parser = at_least_one, value_name = "N")]
-    pass_code_iters: usize,
-    #[arg(long, help = settings::PASS_UPDATE_ITERS.doc, default_value_t = BatchConfig::default().update_iters, value_parser = at_least_one, value_name = "N")]
-    pass_update_iters: usize,
-}
-
-impl ModelArgs {
-    /// The settings, for data with so many spatial axes and one pass. `seamless` says that samples go on beyond their border,
-    /// as arrays are trusted to.
-    pub(crate) fn config(&self, rank: usize, preprocess: Preprocess, seamless: bool) -> Result<Config> {
-        let tapered = preprocess.steps().contains(&Step::Taper);
-        let circular = seamless || tapered || !self.method.takes_boundary(Boundary::Free);
-        let tuning = &self.tuning;
-        let config = Config {
-            method: self.method,
-            n_filters: self.filters,
-            filter_shape: self.size.axes(rank)?,
-            beta: self.beta,
-            passes: 1,
-            batch_size: self.batch,
-            tol: self.tol,
-            boundary: match self.boundary {
-                None if circular => Boundary::Circular,
-                Some(BoundaryArg::Circular) => Boundary::Circular,
-                Some(BoundaryArg::Zero) => Boundary::Zero,
-                Some(BoundaryArg::Free) | None => Boundary::Free,
-            },
-            seed: self.seed,
-            dtype: match self.dtype {
-                DtypeArg::F32 => Dtype::F32,
-                DtypeArg::F64 => Dtype::F64,
-            },
-            preprocess,
-            axes: None,
-            coder: CoderConfig {
-                rho: tuning.rho,
-                adaptive_rho: !tuning.fixed_rho,
-                relaxation: tuning.relaxation,
-                stop: match tuning.stop {
-                    StopArg::Gap => StopRule::Gap,
-                    StopArg::Residuals => StopRule::Residuals,
-                    StopArg::Change => StopRule::Change,
-                },
-                max_iters: tuning.max_iters,
-            },
-            active_set: ActiveSetConfig { nonnegative: self.nonnegative, ..ActiveSetConfig::default() },
-            batch: BatchConfig { code_iters: tuning.pass_code_iters, update_iters: tuning.pass_update_iters },
-            block_descent: BlockDescentConfig {
-                forgetting: self.forgetting,
-                sweeps: self.sweeps,
-                tol: self.sweep_tol,
-                reseed: !self.no_reseed,
-            },
-            update: UpdateConfig {
-                rho: tuning.update_rho,
-                max_iters: tuning.update_iters,
-                tol: tuning.update_tol,
-                reset: tuning.update_reset,
-            },
-        };
-        config.validate()?;
-        Ok(config)
-    }
-}
-
 /// The options of `code`.
 #[derive(ClapArgs)]
 pub struct Code {
@@ -453,24 +297,8 @@ pub struct Code {
 /// How new data are coded.
 #[derive(ClapArgs)]
 pub(crate) struct Coding {
-    /// Relative duality gap to reach [default: 0.01 for code, 0.003 for evaluate]
-    #[arg(long, value_parser = positive)]
-    pub(crate) tol: Option<f64>,
-    /// Weight of the l1 norm [default: the model's]
-    #[arg(long, value_parser = positive)]
-    pub(crate) beta: Option<f64>,
-    /// Rounds of the coder per sample, at most [default: the model's]
-    #[arg(long, value_parser = at_least_one, value_name = "N")]
-    pub(crate) max_iters: Option<usize>,
-    /// Seconds per sample, at most; the gap says how far its code got
-    #[arg(long, value_parser = positive, value_name = "SECONDS")]
-    pub(crate) time_limit: Option<f64>,
-    /// Precision [default: the model's]
-    #[arg(long, value_enum)]
-    pub(crate) dtype: Option<DtypeArg>,
-    /// Preprocessing [default: the model's]
-    #[arg(long)]
-    pub(crate) preprocess: Option<Preprocess>,
+    #[command(flatten)]
+    pub(crate) settings: CodeArgs,
     /// Print the result as one JSON object
     #[arg(long)]
     pub(crate) json: bool,
@@ -627,33 +455,4 @@ pub(crate) enum Format {
     Npy,
     Png,
     Both,
-}
-
-/// The method table, with a line of help for each.
-fn methods() -> impl TypedValueParser<Value = Method> {
-    let value = |method: Method| PossibleValue::new(method.name()).help(method.description());
-    PossibleValuesParser::new(Method::ALL.map(value)).try_map(|name| name.parse::<Method>())
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-pub(crate) enum BoundaryArg {
-    /// The sample again: filters wrap around
-    Circular,
-    /// Zeros, which are data
-    Zero,
-    /// Nothing: filters may stick out, and what they put there does not count
-    Free,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-pub(crate) enum DtypeArg {
-    F32,
-    F64,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum StopArg {
-    Gap,
-    Residuals,
-    Change,
 }

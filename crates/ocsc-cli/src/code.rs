@@ -3,21 +3,21 @@
 use crate::args::{Code, Format, Reconstruct};
 use crate::belonging::Belonging;
 use crate::console::{self, Console, Interrupted, counted};
-use crate::crew::{Crew, Sizes};
 use crate::data::{Facts, Source, channels_before, codes, write};
 use crate::exit::check_passed_over;
-use crate::model::{self, Prepared, check_masked, coding_config, precision_advice};
+use crate::model::{self, Prepared, check_masked, precision_advice};
 use crate::open;
 use crate::original::Originals;
 use crate::outputs::Outputs;
+use crate::ranks::{Ranks, Sizes};
 use crate::stream;
 use anyhow::{Context, Result, bail, ensure};
 use ocsc::checkpoint::Saved;
 use ocsc::coder::{Coded, Status};
-use ocsc::config::{Boundary, Dtype};
+use ocsc::comm::{Comm, Shard, all_gather, broadcast};
 use ocsc::learner::coder;
-use ocsc::observe::Monitor;
-use ocsc::team::{Part, Team, broadcast, gather};
+use ocsc::monitor::Monitor;
+use ocsc::settings::{Boundary, Dtype};
 use ocsc::train::code_each;
 use ocsc::{Config, Dictionary, Real, Sample, Samples, replace};
 use std::path::{Path, PathBuf};
@@ -27,32 +27,32 @@ use std::sync::Arc;
 const DEFAULT_TOL: f64 = 0.01;
 
 /// `ocsc code`.
-pub fn run(args: &Code, crew: &Crew, console: &Console) -> Result<()> {
-    let saved = crew.load::<f32>(&args.model)?;
+pub fn run(args: &Code, ranks: &Ranks, console: &Console) -> Result<()> {
+    let saved = ranks.load::<f32>(&args.model)?;
     model::say_unsealed(&saved, &args.model, console);
-    match coding_config(&saved.config, &args.coding, DEFAULT_TOL).dtype {
-        Dtype::F32 => code::<f32>(args, crew, console),
-        Dtype::F64 => code::<f64>(args, crew, console),
+    match args.coding.settings.apply(&saved.config, DEFAULT_TOL)?.dtype {
+        Dtype::F32 => code::<f32>(args, ranks, console),
+        Dtype::F64 => code::<f64>(args, ranks, console),
     }
 }
 
-fn code<T: Real>(args: &Code, crew: &Crew, console: &Console) -> Result<()> {
-    let saved = crew.load::<T>(&args.model)?;
-    let config = coding_config(&saved.config, &args.coding, DEFAULT_TOL);
+fn code<T: Real>(args: &Code, ranks: &Ranks, console: &Console) -> Result<()> {
+    let saved = ranks.load::<T>(&args.model)?;
+    let config = args.coding.settings.apply(&saved.config, DEFAULT_TOL)?;
     let mut coder = coder(&config, &saved.dictionary, config.tol)?;
     if stream::is_wanted(&args.data)? {
-        ensure!(!crew.is_many(), "-: expected data that all ranks can read, found standard input");
+        ensure!(!ranks.is_many(), "-: expected data that all ranks can read, found standard input");
         return stream::code(args, &config, &saved, coder.as_mut(), console);
     }
-    let (source, sizes) = open::for_coding(&args.data, &config, saved.dictionary.shape(), crew, console)?;
+    let (source, sizes) = open::for_coding(&args.data, &config, saved.dictionary.shape(), ranks, console)?;
     check_masked(&config.preprocess, source.is_masked())?;
     let all = source.len();
-    let (source, sizes) = uncoded(args, crew, source, sizes, console)?;
+    let (source, sizes) = uncoded(args, ranks, source, sizes, console)?;
     if source.len() == 0 {
         return console.result(format!("all {all} codes are in {} already", args.out.display()));
     }
     let samples = Prepared::new(&source, &config.preprocess).sized(&sizes);
-    let part = Part::<T>::of(crew.team(), &samples);
+    let part = Shard::<T>::of(ranks.comm(), &samples);
     make_folder(&args.out)?;
     let facts = facts(&saved, &config, source.is_masked());
     let bar = console.progress("coding", part.len(), 0);
@@ -77,12 +77,12 @@ fn code<T: Real>(args: &Code, crew: &Crew, console: &Console) -> Result<()> {
         Err(error) if matches!(error.downcast_ref(), Some(ocsc::Error::Stopped)) => tally.interrupted = 1,
         coded => coded?,
     }
-    tally.gather(crew.team())?;
+    tally.all_gather(ranks.comm())?;
     tally.report(Some(source.len()), console)
 }
 
 /// Checks that no code would be written over what the call reads, and returns the samples that are to be coded.
-fn uncoded(args: &Code, crew: &Crew, source: Source, sizes: Sizes, console: &Console) -> Result<(Source, Sizes)> {
+fn uncoded(args: &Code, ranks: &Ranks, source: Source, sizes: Sizes, console: &Console) -> Result<(Source, Sizes)> {
     // One process looks, before any writes: others would see what it has written meanwhile.
     let look = || -> Result<Vec<u8>> {
         let mut files = Outputs::default();
@@ -91,8 +91,8 @@ fn uncoded(args: &Code, crew: &Crew, source: Source, sizes: Sizes, console: &Con
         let path = |i| args.out.join(format!("{}.npz", source.file_stem(i)));
         (0..source.len()).map(|i| files.write("--out", &path(i)).map(u8::from)).collect()
     };
-    let looked = if crew.is_first() { look() } else { Ok(Vec::new()) };
-    let is_there = broadcast(crew.team(), looked.map_err(|e| ocsc::Error::Source(format!("{e:#}"))))?;
+    let looked = if ranks.is_first() { look() } else { Ok(Vec::new()) };
+    let is_there = broadcast(ranks.comm(), looked.map_err(|e| ocsc::Error::Source(format!("{e:#}"))))?;
     replace::remove_leftovers_in(&args.out);
     let n_there = is_there.iter().filter(|is_there| **is_there == 1).count();
     say_existing("codes", n_there, source.len(), &args.out, args.skip_existing, console);
@@ -200,11 +200,11 @@ impl<'a> Tally<'a> {
     }
 
     /// Adds what the others did.
-    fn gather(&mut self, team: &dyn Team) -> Result<()> {
+    fn all_gather(&mut self, comm: &dyn Comm) -> Result<()> {
         let counts = [self.samples, self.nonzeros, self.unconverged, self.interrupted].map(|n| n as f64);
         let numbers = [&counts[..], &[self.objective, self.gap]].concat();
         let numbers: Vec<u8> = numbers.into_iter().flat_map(f64::to_le_bytes).collect();
-        let all = gather(team, &[numbers, serde_json::to_vec(&self.skipped)?].concat());
+        let all = all_gather(comm, &[numbers, serde_json::to_vec(&self.skipped)?].concat());
         (self.samples, self.nonzeros, self.unconverged, self.interrupted) = (0, 0, 0, 0);
         (self.objective, self.gap) = (0.0, 0.0);
         self.skipped.clear();

@@ -32,7 +32,7 @@ pub(crate) fn run(args: &Compare, threads: Option<usize>, console: &Console) -> 
         title: format!("{} compared", args.methods.join(", ")),
         methods: args.methods.clone(),
         seeds: args.seeds,
-        first_seed: args.learn.model.seed,
+        first_seed: args.learn.model.seed(),
         pictures: args.pictures,
         data: vec![data(&given()?)],
         ..Settings::default()

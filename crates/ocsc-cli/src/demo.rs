@@ -12,9 +12,9 @@ use crate::show::settings;
 use crate::triplet::triplets;
 use crate::watch::{Log, Watch};
 use anyhow::{Context, Result, ensure};
+use ocsc::comm::Solo;
 use ocsc::preprocess::Preprocess;
 use ocsc::replace::write_file;
-use ocsc::team::Alone;
 use ocsc::train::{Ended, Evaluation, Outcome, Progress, Schedule, TEST_TOL, evaluate_by, refuse, train};
 use ocsc::{Config, Online, Sample, checkpoint};
 
@@ -40,7 +40,7 @@ pub(crate) fn run(args: &Demo, console: &Console) -> Result<()> {
 
     let mut learner = Online::<f32>::new(config.clone(), 1)?;
     console::catch_interrupts();
-    let evaluate = |d| evaluate_by(&Alone, &config, d, &held_out, TEST_TOL, &UntilInterrupted, &mut refuse);
+    let evaluate = |d| evaluate_by(&Solo, &config, d, &held_out, TEST_TOL, &UntilInterrupted, &mut refuse);
     let before = evaluate(learner.dictionary()).map_err(|error| match error {
         ocsc::Error::Stopped => Interrupted("interrupted before anything was learned".to_owned()).into(),
         error => anyhow::Error::from(error),
@@ -121,7 +121,7 @@ fn summary(before: &Evaluation, after: &Evaluation, outcome: &Outcome, n_samples
         ("certified".to_owned(), format!("every code within {:.2} % of its optimum", 100.0 * after.gap)),
     ];
     if let Some(peak) = peak_rss_bytes() {
-        rows.push(("peak memory".to_owned(), bytes(peak as usize)));
+        rows.push(("peak memory".to_owned(), bytes(peak)));
     }
     rows
 }

@@ -3,15 +3,15 @@
 use crate::args::Evaluate;
 use crate::code::how_it_goes;
 use crate::console::{self, Console, Interrupted, counted};
-use crate::crew::Crew;
 use crate::exit::check_passed_over;
-use crate::model::{Prepared, check_masked, coding_config, precision_advice, say_unsealed};
+use crate::model::{Prepared, check_masked, precision_advice, say_unsealed};
 use crate::open;
 use crate::original::Fidelity;
+use crate::ranks::Ranks;
 use crate::stream;
 use anyhow::{Result, ensure};
-use ocsc::config::Dtype;
-use ocsc::team::Part;
+use ocsc::comm::Shard;
+use ocsc::settings::Dtype;
 use ocsc::train::{Evaluation, Represented, TEST_TOL, evaluate_by};
 use ocsc::{Real, Samples};
 use serde::Serialize;
@@ -29,15 +29,15 @@ struct Evaluated {
 }
 
 /// `ocsc evaluate`.
-pub fn run(args: &Evaluate, crew: &Crew, console: &Console) -> Result<()> {
-    let saved = crew.load::<f32>(&args.model)?;
+pub fn run(args: &Evaluate, ranks: &Ranks, console: &Console) -> Result<()> {
+    let saved = ranks.load::<f32>(&args.model)?;
     say_unsealed(&saved, &args.model, console);
-    let dtype = coding_config(&saved.config, &args.coding, TEST_TOL).dtype;
+    let dtype = args.coding.settings.apply(&saved.config, TEST_TOL)?.dtype;
     let evaluated = match dtype {
-        Dtype::F32 => evaluated::<f32>(args, crew, console)?,
-        Dtype::F64 => evaluated::<f64>(args, crew, console)?,
+        Dtype::F32 => evaluated::<f32>(args, ranks, console)?,
+        Dtype::F64 => evaluated::<f64>(args, ranks, console)?,
     };
-    let (gap, tol) = (evaluated.coded.gap, args.coding.tol.unwrap_or(TEST_TOL));
+    let (gap, tol) = (evaluated.coded.gap, args.coding.settings.tol().unwrap_or(TEST_TOL));
     if gap > tol {
         let advice = precision_advice(dtype, "raise --max-iters");
         console.say(format!("the worst gap is {gap:.2e}, not the {tol:.0e} asked for; {advice}"));
@@ -58,18 +58,18 @@ pub fn run(args: &Evaluate, crew: &Crew, console: &Console) -> Result<()> {
     check_passed_over(skipped, "sample", &args.data)
 }
 
-fn evaluated<T: Real>(args: &Evaluate, crew: &Crew, console: &Console) -> Result<Evaluated> {
-    let saved = crew.load::<T>(&args.model)?;
-    let config = coding_config(&saved.config, &args.coding, TEST_TOL);
+fn evaluated<T: Real>(args: &Evaluate, ranks: &Ranks, console: &Console) -> Result<Evaluated> {
+    let saved = ranks.load::<T>(&args.model)?;
+    let config = args.coding.settings.apply(&saved.config, TEST_TOL)?;
     ensure!(
         !stream::is_wanted(&args.data)?,
         "-: expected data whose number is known, found standard input, which `learn` and `code` can read; \
          save the frames, e.g. ffmpeg -i film.mp4 frames/%05d.png, and name the folder"
     );
-    let (source, sizes) = open::for_coding(&args.data, &config, saved.dictionary.shape(), crew, console)?;
+    let (source, sizes) = open::for_coding(&args.data, &config, saved.dictionary.shape(), ranks, console)?;
     check_masked(&config.preprocess, source.is_masked())?;
     let samples = Prepared::new(&source, &config.preprocess).sized(&sizes);
-    let of = Part::<T>::of(crew.team(), &samples).len();
+    let of = Shard::<T>::of(ranks.comm(), &samples).len();
     let mut bar = console.progress("evaluating", of, 0);
     let monitor = bar.monitor();
     let mut fidelity = Fidelity::new(&samples);
@@ -90,14 +90,14 @@ fn evaluated<T: Real>(args: &Evaluate, crew: &Crew, console: &Console) -> Result
         }
         Ok(())
     };
-    let coded = evaluate_by(crew.team(), &config, &saved.dictionary, &samples, config.tol, &*monitor, &mut each);
+    let coded = evaluate_by(ranks.comm(), &config, &saved.dictionary, &samples, config.tol, &*monitor, &mut each);
     let coded = coded.map_err(|error| match error {
         ocsc::Error::Stopped => {
             Interrupted(format!("interrupted after {done} of {}; nothing was written", counted(of, "sample"))).into()
         }
         error => anyhow::Error::from(error),
     })?;
-    fidelity.gather(crew.team());
+    fidelity.all_gather(ranks.comm());
     let (psnr, original) = (fidelity.psnr(), fidelity.to_string());
     Ok(Evaluated { coded, psnr_original: psnr.map(|p| p.0), psnr_original_peak: psnr.map(|p| p.1), original })
 }

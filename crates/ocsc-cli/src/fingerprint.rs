@@ -2,12 +2,12 @@
 
 use crate::args::Learn;
 use crate::console::Console;
-use crate::crew::Crew;
 use crate::data::{Channel, Source};
+use crate::ranks::Ranks;
 use anyhow::{Result, bail};
 use clap::ValueEnum;
+use ocsc::comm::broadcast;
 use ocsc::fingerprint::{Fingerprint, SampleId, SampleList};
-use ocsc::team::broadcast;
 use ocsc::train::Progress;
 use ocsc::{Config, Error, Method};
 use std::collections::BTreeMap;
@@ -86,19 +86,19 @@ fn mask(path: &Path) -> String {
 /// Refuses to go on from a checkpoint with other data, unless the call insists. Returns where to go on. Rank 0 decides.
 pub(crate) fn go_on(
     args: &Learn,
-    crew: &Crew,
+    ranks: &Ranks,
     recorded: Option<&Fingerprint>,
     now: Option<&Fingerprint>,
     method: Method,
     progress: Progress,
     console: &Console,
 ) -> Result<Progress> {
-    let decision = match now.filter(|_| crew.is_first()) {
+    let decision = match now.filter(|_| ranks.is_first()) {
         Some(now) => compared(args, recorded, now, method, progress, console),
         None => Ok(false),
     };
     let decision = decision.map(|anew| vec![u8::from(anew)]).map_err(|e| Error::Source(format!("{e:#}")));
-    let anew = broadcast(crew.team(), decision)? == [1];
+    let anew = broadcast(ranks.comm(), decision)? == [1];
     Ok(if anew { Progress { visited: 0, ..progress } } else { progress })
 }
 

@@ -1,7 +1,7 @@
 //! Ctrl-C and SIGTERM: at once, or, once a command listens, when it has saved what it has.
 
 use crate::console::Console;
-use ocsc::observe::Monitor;
+use ocsc::monitor::Monitor;
 use std::io::Write;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};

@@ -2,7 +2,6 @@
 
 use crate::args::{Every, Learn};
 use crate::console::{self, Console, Interrupted, bytes, counted};
-use crate::crew::{Crew, Sizes};
 use crate::data::{Source, split_pick};
 use crate::exit::check_passed_over;
 use crate::fingerprint;
@@ -11,14 +10,15 @@ use crate::memory;
 use crate::model::{Prepared, check_masked, preprocessing, say_unsealed};
 use crate::open;
 use crate::outputs::{Outputs, is_same};
+use crate::ranks::{Ranks, Sizes};
 use crate::stream;
 use crate::watch::{Checkpoints, Log, Resumed, Watch};
 use anyhow::{Context, Error, Result, bail, ensure};
 use ocsc::checkpoint::{Attached, Saved};
-use ocsc::config::Dtype;
 use ocsc::memory::Survey;
 use ocsc::replace::{check_writable, remove_leftovers};
-use ocsc::start::{Init, Started, first_usable, start};
+use ocsc::run::{Init, Started, first_usable, start};
+use ocsc::settings::Dtype;
 use ocsc::train::{Ended, Evaluation, Outcome, Progress, Schedule, train, visiting_order};
 use ocsc::{Config, Dictionary, Learner, Real, Sample, Samples, Shape, checkpoint};
 use std::path::Path;
@@ -28,16 +28,16 @@ use std::time::Duration;
 const CHECKPOINTS: Every = Every::Time(Duration::from_secs(600));
 
 /// `ocsc learn`.
-pub fn run(args: &Learn, crew: &Crew, console: &Console) -> Result<()> {
+pub fn run(args: &Learn, ranks: &Ranks, console: &Console) -> Result<()> {
     // The parser gives up on this where other options conflict with --resume.
     ensure!(!args.other_data || args.resume.is_some(), "--other-data: expected --resume with it");
-    let _locks = if crew.is_first() { locked(args)? } else { Vec::new() };
-    let resumed = args.resume.as_ref().map(|path| crew.load::<f32>(path)).transpose()?;
+    let _locks = if ranks.is_first() { locked(args)? } else { Vec::new() };
+    let resumed = args.resume.as_ref().map(|path| ranks.load::<f32>(path)).transpose()?;
     if let (Some(saved), Some(path)) = (&resumed, &args.resume) {
         say_unsealed(saved, path, console);
     }
     if stream::is_wanted(&args.data)? {
-        ensure!(!crew.is_many(), "-: expected data that all ranks can read, found standard input");
+        ensure!(!ranks.is_many(), "-: expected data that all ranks can read, found standard input");
         let test = open::for_stream(args)?;
         spare_inputs(args, test.iter())?;
         return match dtype(args, 2, resumed.as_ref())? {
@@ -46,14 +46,14 @@ pub fn run(args: &Learn, crew: &Crew, console: &Console) -> Result<()> {
         };
     }
     let (source, test) = open::for_learning(args, resumed.as_ref(), console)?;
-    if crew.is_first() {
+    if ranks.is_first() {
         spare_inputs(args, test.iter().chain([&source]))?;
     }
-    crew.check_same(&source)?;
-    test.as_ref().map_or(Ok(()), |test| crew.check_same(test).context("--test"))?;
+    ranks.check_same(&source)?;
+    test.as_ref().map_or(Ok(()), |test| ranks.check_same(test).context("--test"))?;
     match dtype(args, source.rank(), resumed.as_ref())? {
-        Dtype::F32 => learn::<f32>(args, &source, test.as_ref(), crew, console),
-        Dtype::F64 => learn::<f64>(args, &source, test.as_ref(), crew, console),
+        Dtype::F32 => learn::<f32>(args, &source, test.as_ref(), ranks, console),
+        Dtype::F64 => learn::<f64>(args, &source, test.as_ref(), ranks, console),
     }
 }
 
@@ -65,23 +65,32 @@ fn dtype(args: &Learn, rank: usize, resumed: Option<&Saved<f32>>) -> Result<Dtyp
     }
 }
 
-fn learn<T: Real>(args: &Learn, source: &Source, test: Option<&Source>, crew: &Crew, console: &Console) -> Result<()> {
+fn learn<T: Real>(
+    args: &Learn,
+    source: &Source,
+    test: Option<&Source>,
+    ranks: &Ranks,
+    console: &Console,
+) -> Result<()> {
     let alike;
     let (mut learner, mut progress, recorded) = match &args.resume {
         Some(path) => {
-            let (learner, progress, recorded) = resumed::<T>(path, args, crew)?;
+            let (learner, progress, recorded) = resumed::<T>(path, args, ranks)?;
             let channels = Some(learner.dictionary().shape().channels);
-            alike = open::alike(source, &learner.config().preprocess, channels, crew, console)?;
+            alike = open::alike(source, &learner.config().preprocess, channels, ranks, console)?;
             (learner, progress, recorded)
         }
         None => {
-            let mut config =
-                args.model.config(source.rank(), preprocessing(&args.model.preprocess, source)?, source.is_arrays())?;
-            config.passes = args.passes.unwrap_or(config.passes);
+            let mut config = args.model.config(
+                source.rank(),
+                preprocessing(args.model.preprocess(), source)?,
+                source.is_arrays(),
+            )?;
+            config.passes = args.model.passes().unwrap_or(config.passes);
             config.axes = args.data.reading.axes.clone();
             check_masked(&config.preprocess, source.is_masked())?;
             let filters = open::channels_of_init(args, source.rank())?;
-            alike = open::alike(source, &config.preprocess, filters, crew, console)?;
+            alike = open::alike(source, &config.preprocess, filters, ranks, console)?;
             let source = &alike;
             let order = visiting_order(source.len(), config.seed, 0);
             let preprocess = config.preprocess.clone();
@@ -91,13 +100,13 @@ fn learn<T: Real>(args: &Learn, source: &Source, test: Option<&Source>, crew: &C
                 ensure_reading(source, args)?;
                 started::<T>(args, config, &samples, &order, |i| source.reading(i), console)
             };
-            (crew.started(start)?, Progress::default(), Attached::default())
+            (ranks.started(start)?, Progress::default(), Attached::default())
         }
     };
     let out = out(args)?;
     let config = learner.config().clone();
     let channels = Some(learner.dictionary().shape().channels);
-    let test = test.map(|test| open::alike(test, &config.preprocess, channels, crew, console)).transpose();
+    let test = test.map(|test| open::alike(test, &config.preprocess, channels, ranks, console)).transpose();
     let (source, test) = (&alike, test.context("--test")?);
     let test = test.as_ref();
     check_masked(&config.preprocess, source.is_masked())?;
@@ -110,30 +119,30 @@ fn learn<T: Real>(args: &Learn, source: &Source, test: Option<&Source>, crew: &C
     let mut attached = Attached::default();
     if config.passes > 0 {
         let survey;
-        (sizes, survey) = survey_by::<T>(crew, source, &config, learner.dictionary(), args.data.strict)?;
-        attached.data = crew.is_first().then(|| fingerprint::of_set(args, &config, source, &sizes));
+        (sizes, survey) = survey_by::<T>(ranks, source, &config, learner.dictionary(), args.data.strict)?;
+        attached.data = ranks.is_first().then(|| fingerprint::of_set(args, &config, source, &sizes));
         if args.resume.is_some() {
             let (recorded, data) = (recorded.data.as_ref(), attached.data.as_ref());
-            progress = fingerprint::go_on(args, crew, recorded, data, config.method, progress, console)?;
+            progress = fingerprint::go_on(args, ranks, recorded, data, config.method, progress, console)?;
         }
-        memory::ensure::<T>(&survey, &config, learner.dictionary(), args.memory_limit, console)?;
+        memory::ensure::<T>(&survey, &config, learner.dictionary(), args.model.run().memory_limit, console)?;
         if let Some(test) = test {
-            test_sizes = check_test::<T>(crew, test, &config, learner.dictionary(), args.data.strict)?;
+            test_sizes = check_test::<T>(ranks, test, &config, learner.dictionary(), args.data.strict)?;
         }
     }
     let samples = Prepared::new(source, &config.preprocess).sized(&sizes);
     let test = test.map(|source| Prepared::new(source, &config.preprocess).sized(&test_sizes));
 
-    let log = args.log.as_ref().filter(|_| crew.is_first());
+    let log = args.log.as_ref().filter(|_| ranks.is_first());
     let resumed = args.resume.as_ref().map(|_| Resumed::new(&progress, &recorded.notes));
     let log = log.map(|path| Log::open(path, resumed)).transpose()?;
     let total = config.passes.saturating_mul(source.len());
     let bar = console.progress("learning", total, progress.samples);
-    let mut watch = Watch::new(bar, log, crew.is_first().then(|| checkpoints(args, out, &attached)));
+    let mut watch = Watch::new(bar, log, ranks.is_first().then(|| checkpoints(args, out, &attached)));
     let schedule = Schedule {
-        stop_tol: args.stop_tol,
+        stop_tol: args.model.run().stop_tol,
         // A limit beyond what a duration holds is no limit.
-        time_limit: args.time_limit.and_then(|limit| Duration::try_from_secs_f64(limit).ok()),
+        time_limit: args.model.run().time_limit.and_then(|limit| Duration::try_from_secs_f64(limit).ok()),
         test_every: args.test_every,
         strict: args.data.strict,
     };
@@ -144,12 +153,12 @@ fn learn<T: Real>(args: &Learn, source: &Source, test: Option<&Source>, crew: &C
     drop(watch);
     let outcome = match trained {
         Ok(outcome) => outcome,
-        Err(error) if crew.is_first() => {
+        Err(error) if ranks.is_first() => {
             return Err(rescued(error.into(), learner.as_ref(), last, out, &Attached { notes, ..attached }));
         }
         Err(error) => return Err(error.into()),
     };
-    if crew.is_first() {
+    if ranks.is_first() {
         finish(args, learner.as_ref(), &outcome, tested, &attached, console)?;
     }
     Ok(())
@@ -265,12 +274,12 @@ fn spare_inputs<'a>(args: &Learn, sources: impl IntoIterator<Item = &'a Source>)
 }
 
 /// A learner that goes on from a checkpoint, where it was, and what was attached to it.
-fn resumed<T: Real>(path: &Path, args: &Learn, crew: &Crew) -> Result<(Box<dyn Learner<T>>, Progress, Attached)> {
-    let mut saved = crew.load::<T>(path)?;
-    if let Some(passes) = args.passes {
+fn resumed<T: Real>(path: &Path, args: &Learn, ranks: &Ranks) -> Result<(Box<dyn Learner<T>>, Progress, Attached)> {
+    let mut saved = ranks.load::<T>(path)?;
+    if let Some(passes) = args.model.passes() {
         saved.config.passes = passes;
     }
-    let (learner, progress) = saved.resume_with(|config, dictionary| crew.member(config, dictionary))?;
+    let (learner, progress) = saved.resume_with(|config, dictionary| ranks.member(config, dictionary))?;
     let (made, wanted) = (progress.pass, learner.config().passes);
     ensure!(
         made < wanted,
@@ -286,7 +295,7 @@ fn ensure_reading(source: &Source, args: &Learn) -> Result<()> {
     let sizes = (0..source.len()).filter_map(|i| source.size(i).ok().zip(source.seen(i)));
     let numbers = |(size, channels): ([usize; 3], usize)| size.iter().fold(channels, |n, axis| n.saturating_mul(*axis));
     let largest = sizes.map(|(size, seen)| numbers((size, seen.channels))).max().unwrap_or(0);
-    Ok(ocsc::memory::ensure_reading(largest, args.memory_limit)?)
+    Ok(ocsc::memory::ensure_reading(largest, args.model.run().memory_limit)?)
 }
 
 /// A new learner, for samples that will be visited in this order. `reading` says how a sample's axes were understood.
@@ -316,7 +325,7 @@ pub(crate) fn started<T: Real>(
         "patches" => Init::Patches,
         file => Init::Given(from_file(Path::new(file), rank, console)?),
     };
-    let (ratio, channels) = (args.model.beta_ratio, sample.shape().channels);
+    let (ratio, channels) = (args.model.run().beta_ratio, sample.shape().channels);
     let Started { learner, beta_max } = start(config, init, ratio, channels, samples, batch, args.data.strict)
         .map_err(|e| if ratio.is_some() { Error::from(e).context("--beta-ratio") } else { e.into() })?;
     if let (Some(ratio), Some(beta_max)) = (ratio, beta_max) {
@@ -351,21 +360,21 @@ fn from_file<T: Real>(path: &Path, rank: usize, console: &Console) -> Result<Dic
 /// Whether all samples fit the filters and the method, and how large they are: to be said before, not after an hour.
 /// Those that cannot be read are left for the run to report, unless it is to be strict.
 pub(crate) fn survey<T: Real>(source: &Source, config: &Config, dictionary: &Dictionary<T>) -> Result<Survey> {
-    Ok(survey_by(&Crew::alone(), source, config, dictionary, false)?.1)
+    Ok(survey_by(&Ranks::alone(), source, config, dictionary, false)?.1)
 }
 
 /// The same by all members, each of which looks at some; with the sizes of all samples.
 fn survey_by<T: Real>(
-    crew: &Crew,
+    ranks: &Ranks,
     source: &Source,
     config: &Config,
     dictionary: &Dictionary<T>,
     strict: bool,
 ) -> Result<(Sizes, Survey)> {
     let filter = dictionary.shape();
-    let sizes = open::sizes(crew, source, filter, strict)?;
+    let sizes = open::sizes(ranks, source, filter, strict)?;
     let mut first: Option<(Shape, usize)> = None;
-    let processes = crew.team().neighbours();
+    let processes = ranks.comm().neighbours();
     let mut survey = Survey { samples: source.len(), one_size: None, largest: 0, processes };
     let mut one_size = true;
     for (i, size) in sizes.iter().enumerate().filter(|(_, size)| **size != [0; 3]) {
@@ -389,16 +398,16 @@ fn survey_by<T: Real>(
 
 /// That every test sample can be coded: else the first pass would be lost on the last one. Returns their sizes.
 pub(crate) fn check_test<T: Real>(
-    crew: &Crew,
+    ranks: &Ranks,
     test: &Source,
     config: &Config,
     dictionary: &Dictionary<T>,
     strict: bool,
 ) -> Result<Sizes> {
-    let sizes = open::sizes(crew, test, dictionary.shape(), strict).context("--test")?;
+    let sizes = open::sizes(ranks, test, dictionary.shape(), strict).context("--test")?;
     let all: Vec<usize> = (0..test.len()).collect();
     let samples = Prepared::new(test, &config.preprocess);
-    if crew.is_first() {
+    if ranks.is_first() {
         let (i, first) = first_usable::<T>(&samples, &all, strict).context("--test")?;
         dictionary.check_sample_shape(first.shape()).with_context(|| format!("--test {}", test.name(i)))?;
     }
@@ -460,7 +469,7 @@ fn report<T: Real>(
         (None, None) => {}
     }
     if let Some(peak) = crate::record::peak_rss_bytes() {
-        rows.push(("peak memory".to_owned(), bytes(peak as usize)));
+        rows.push(("peak memory".to_owned(), bytes(peak)));
     }
     console.table(&rows)
 }

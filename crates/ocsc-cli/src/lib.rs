@@ -3,7 +3,7 @@
 //! This file is glue: `args` reads the command line, one file per command does the work with the library's help,
 //! `console` talks to the person in front of it. Results go to stdout, messages to stderr; [`mod@exit`] has the exit codes.
 //!
-//! It is a library for the sake of `ocsc-mpi`, which runs some of the [`commands`] by several processes, a [`Crew`].
+//! It is a library for the sake of `ocsc-mpi`, which runs some of the [`commands`] by several processes, a [`Ranks`].
 
 mod args;
 mod belonging;
@@ -11,7 +11,6 @@ mod chart;
 mod code;
 mod compare;
 mod console;
-mod crew;
 mod data;
 mod demo;
 mod evaluate;
@@ -32,6 +31,7 @@ mod original;
 mod outputs;
 mod pairing;
 mod picture;
+mod ranks;
 mod record;
 mod report;
 mod reproduce;
@@ -46,8 +46,8 @@ mod watch;
 
 pub use args::{Code, Common, Evaluate, Learn};
 pub use console::Console;
-pub use crew::Crew;
 pub use interrupt::{Interrupted, handle_signals};
+pub use ranks::Ranks;
 
 /// The commands that several processes can run.
 pub mod commands {
@@ -95,13 +95,13 @@ pub fn ignore_file_size_signal() {
 
 fn run(args: Args, console: &Console) -> anyhow::Result<()> {
     args.common.set_threads(console)?;
-    let (threads, crew) = (args.common.threads, &Crew::alone());
+    let (threads, ranks) = (args.common.threads, &Ranks::alone());
     match args.command {
         Command::Demo(demo) => demo::run(&demo, console),
-        Command::Learn(learn) => learn::run(&learn, crew, console),
-        Command::Code(code) => code::run(&code, crew, console),
+        Command::Learn(learn) => learn::run(&learn, ranks, console),
+        Command::Code(code) => code::run(&code, ranks, console),
         Command::Reconstruct(reconstruct) => code::reconstruct(&reconstruct, console),
-        Command::Evaluate(evaluate) => evaluate::run(&evaluate, crew, console),
+        Command::Evaluate(evaluate) => evaluate::run(&evaluate, ranks, console),
         Command::Show(show) => show::show(&show, console),
         Command::Info(info) => show::info(&info, console),
         Command::Verify(verify) => verify::run(&verify, console),

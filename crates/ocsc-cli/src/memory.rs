@@ -2,10 +2,10 @@
 
 use crate::console::{Console, counted};
 use anyhow::{Context, Result, bail};
-use ocsc::memory::{self, Survey, size};
+use ocsc::memory::{self, Survey};
+use ocsc::text::size;
 use ocsc::{Config, Dictionary, Error, Real};
 use serde::{Deserialize, Serialize};
-use std::fmt;
 use std::path::Path;
 use std::process::Command;
 
@@ -26,26 +26,11 @@ pub(crate) fn ensure<T: Real>(
         "{} of {sizes}, {} of {filter}: needs about {}, of which the statistics take {}",
         counted(survey.samples, "sample"),
         counted(config.n_filters, "filter"),
-        size(need),
-        size(statistics)
+        size(need as u64),
+        size(statistics as u64)
     ));
-    Ok(survey.ensure::<T>(config, filter, limit).map_err(|error| TooLarge { need, error })?)
+    Ok(survey.ensure::<T>(config, filter, limit)?)
 }
-
-/// A run would need more memory than it may take.
-#[derive(Debug)]
-struct TooLarge {
-    need: usize,
-    error: Error,
-}
-
-impl fmt::Display for TooLarge {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.error.fmt(f)
-    }
-}
-
-impl std::error::Error for TooLarge {}
 
 /// What a process that an experiment started says when there is too little memory for it: a small file, whose name it is given
 /// in the environment.
@@ -85,8 +70,8 @@ impl Refusal {
 
     fn of(error: &anyhow::Error) -> Option<Refusal> {
         error.chain().find_map(|cause| match cause.downcast_ref::<Error>() {
-            Some(Error::Memory(_)) => Some(Refusal { need: None }),
-            _ => cause.downcast_ref::<TooLarge>().map(|large| Refusal { need: Some(large.need) }),
+            Some(Error::Memory { needed, .. }) => Some(Refusal { need: usize::try_from(*needed).ok() }),
+            _ => None,
         })
     }
 }
@@ -118,7 +103,9 @@ impl Limit {
 /// That the system has so much memory to give, where it says.
 pub(crate) fn ensure_free(what: &str, need: usize) -> Result<()> {
     match available().filter(|free| need > *free) {
-        Some(free) => bail!("{what} need {}, {} are free: use fewer or smaller ones", size(need), size(free)),
+        Some(free) => {
+            bail!("{what} need {}, {} are free: use fewer or smaller ones", size(need as u64), size(free as u64))
+        }
         None => Ok(()),
     }
 }
@@ -137,8 +124,6 @@ mod tests {
         let (need, _) = survey.needs::<f32>(&config, dictionary.shape());
         assert!(error.to_string().contains("more than the 1.0 MB that the memory limit allows"), "{error:#}");
         assert_eq!(Refusal::of(&error.context("train.npy")), Some(Refusal { need: Some(need) }));
-        let plain = Error::Memory("100 filters".to_owned());
-        assert_eq!(Refusal::of(&anyhow::Error::new(plain)), Some(Refusal { need: None }));
         assert_eq!(Refusal::of(&anyhow::anyhow!("100 filters need 9 GB, more than the 8 GB that are free")), None);
     }
 }

@@ -1,14 +1,13 @@
 //! What every command that uses a model shares: samples preprocessed as the model wants them, and its settings
 //! adapted to the call.
 
-use crate::args::{Coding, DtypeArg};
 use crate::console::Console;
 use crate::data::Source;
 use anyhow::{Result, bail, ensure};
 use ocsc::checkpoint::Saved;
-use ocsc::config::Dtype;
 use ocsc::preprocess::{Preprocess, Step, Undo};
-use ocsc::{Config, Error, Real, Sample, Samples, checkpoint};
+use ocsc::settings::Dtype;
+use ocsc::{Error, Real, Sample, Samples, checkpoint};
 use std::path::Path;
 
 /// Reads a model file, and says so if nothing tells whether it is as it was written.
@@ -126,23 +125,4 @@ pub(crate) fn precision_advice(dtype: Dtype, more: &str) -> String {
         Dtype::F32 => format!("{more}, or use --dtype f64"),
         Dtype::F64 => more.to_owned(),
     }
-}
-
-/// The model's settings with what the call changes.
-pub(crate) fn coding_config(config: &Config, coding: &Coding, default_tol: f64) -> Config {
-    let mut config = config.clone();
-    config.tol = coding.tol.unwrap_or(default_tol);
-    config.beta = coding.beta.unwrap_or(config.beta);
-    config.active_set.max_rounds = coding.max_iters.unwrap_or(config.active_set.max_rounds);
-    config.active_set.time_limit = coding.time_limit;
-    if let Some(preprocess) = &coding.preprocess {
-        config.preprocess = preprocess.clone();
-    }
-    if let Some(dtype) = coding.dtype {
-        config.dtype = match dtype {
-            DtypeArg::F32 => Dtype::F32,
-            DtypeArg::F64 => Dtype::F64,
-        };
-    }
-    config
 }

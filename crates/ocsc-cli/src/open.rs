@@ -6,9 +6,9 @@
 
 use crate::args::{DataArgs, Learn};
 use crate::console::{Console, counted};
-use crate::crew::{Crew, Sizes};
 use crate::data::{Axes, Channel, Source, SourceOptions, channels_before};
 use crate::memory::Limit;
+use crate::ranks::{Ranks, Sizes};
 use anyhow::{Context, Result, ensure};
 use clap::ValueEnum;
 use ocsc::checkpoint::Saved;
@@ -25,9 +25,9 @@ pub(crate) fn for_learning(
     resumed: Option<&Saved<f32>>,
     console: &Console,
 ) -> Result<(Source, Option<Source>)> {
-    let seed = resumed.map_or(args.model.seed, |saved| saved.config.seed);
+    let seed = resumed.map_or(args.model.seed(), |saved| saved.config.seed);
     let mut options = args.data.reading.options(seed);
-    options.limit = Limit::new(args.memory_limit);
+    options.limit = Limit::new(args.model.run().memory_limit);
     let options = resumed.map_or(options.clone(), |saved| options.with_recorded_axes(&saved.config));
     let all = Source::open(&args.data.data, &options)?;
     let (mut source, mut test) = held_out(args, all, &options, args.split_seed.unwrap_or(seed))?;
@@ -52,7 +52,7 @@ pub(crate) fn for_stream(args: &Learn) -> Result<Option<Source>> {
     let test = &args.test;
     let splits = test.test_fraction.is_some() || test.test_list.is_some() || test.split.is_some();
     ensure!(!splits, "-: nothing can be held out of standard input; name other data with --test");
-    let options = SourceOptions { mask: None, ..args.data.reading.options(args.model.seed) };
+    let options = SourceOptions { mask: None, ..args.data.reading.options(args.model.seed()) };
     if test.test.is_empty() { Ok(None) } else { Source::open(&test.test, &options).context("--test").map(Some) }
 }
 
@@ -62,12 +62,12 @@ pub(crate) fn alike(
     source: &Source,
     preprocess: &Preprocess,
     filters: Option<usize>,
-    crew: &Crew,
+    ranks: &Ranks,
     console: &Console,
 ) -> Result<Source> {
-    let counts = crew.channels(source)?;
+    let counts = ranks.channels(source)?;
     let channels = filters.or(counts.majority()).and_then(|channels| channels_before(preprocess, channels));
-    if crew.is_first() {
+    if ranks.is_first() {
         counts.words(channels, |i| source.name(i)).into_iter().for_each(|line| console.say(line));
     }
     Ok(source.clone().of_channels(channels))
@@ -78,7 +78,7 @@ pub(crate) fn for_coding(
     args: &DataArgs,
     config: &Config,
     filter: Shape,
-    crew: &Crew,
+    ranks: &Ranks,
     console: &Console,
 ) -> Result<(Source, Sizes)> {
     // Nothing is drawn but the subset.
@@ -92,16 +92,16 @@ pub(crate) fn for_coding(
         source = large_enough(&source, filter.spatial(), console)?;
     }
     let source = chosen(source, args, seed);
-    crew.check_same(&source)?;
-    let source = alike(&source, &config.preprocess, Some(filter.channels), crew, console)?;
-    let sizes = sizes(crew, &source, filter, false)?;
+    ranks.check_same(&source)?;
+    let source = alike(&source, &config.preprocess, Some(filter.channels), ranks, console)?;
+    let sizes = sizes(ranks, &source, filter, false)?;
     Ok((source, sizes))
 }
 
 /// The sizes of all samples, at least that of the filters each; zeros for those that cannot be read, which are left for those
 /// who read them to report, unless the call is strict.
-pub(crate) fn sizes(crew: &Crew, source: &Source, filter: Shape, strict: bool) -> Result<Sizes> {
-    crew.sizes(source, |i, size| match size {
+pub(crate) fn sizes(ranks: &Ranks, source: &Source, filter: Shape, strict: bool) -> Result<Sizes> {
+    ranks.sizes(source, |i, size| match size {
         Ok(size) => check_size(source, i, size, filter).map(|()| Some(size)),
         Err(error) if strict => Err(error),
         Err(_) => Ok(None),
@@ -196,7 +196,7 @@ fn held_out(args: &Learn, all: Source, options: &SourceOptions, seed: u64) -> Re
 /// Depth, height and width of the filters that a new run will learn.
 fn filter_size(args: &Learn, rank: usize) -> Result<[usize; 3]> {
     match args.model.init.as_str() {
-        "random" | "patches" => Ok(Shape::from_axes(1, &args.model.size.axes(rank)?)?.spatial()),
+        "random" | "patches" => Ok(Shape::from_axes(1, &args.model.filter_shape(rank)?)?.spatial()),
         file => for_init(Path::new(file), rank)?.size(0),
     }
 }

@@ -8,8 +8,8 @@ use crate::data::Facts;
 use crate::model::Prepared;
 use crate::pairing::pair;
 use anyhow::{Context, Result};
+use ocsc::comm::{Comm, all_gather};
 use ocsc::metrics::psnr;
-use ocsc::team::{Team, gather};
 use ocsc::{Real, Sample};
 use std::collections::HashMap;
 use std::fmt;
@@ -69,9 +69,9 @@ impl<'a> Fidelity<'a> {
     }
 
     /// Adds what the others measured.
-    pub(crate) fn gather(&mut self, team: &dyn Team) {
+    pub(crate) fn all_gather(&mut self, comm: &dyn Comm) {
         let mine: Vec<u8> = self.measures.iter().flatten().flat_map(|v| v.to_le_bytes()).collect();
-        let all = gather(team, &mine).concat();
+        let all = all_gather(comm, &mine).concat();
         let numbers = all.as_chunks().0.iter().map(|v| f64::from_le_bytes(*v)).collect::<Vec<_>>();
         self.measures = numbers.as_chunks().0.to_vec();
         self.measures.sort_by(|a, b| a[0].total_cmp(&b[0]));

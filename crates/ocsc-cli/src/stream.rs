@@ -6,7 +6,6 @@
 use crate::args::{Code, DataArgs, Learn};
 use crate::code::{Tally, facts, make_folder};
 use crate::console::{self, Console, Interrupted, counted, told};
-use crate::crew::Crew;
 use crate::data::raw::Frames;
 use crate::data::{Masks, Source, split_pick};
 use crate::fingerprint;
@@ -14,6 +13,7 @@ use crate::learn;
 use crate::model::{Prepared, check_masked, preprocessing_of};
 use crate::open;
 use crate::outputs::Outputs;
+use crate::ranks::Ranks;
 use crate::watch::{Log, Resumed, Watch};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use ocsc::checkpoint::{Attached, Saved};
@@ -42,14 +42,14 @@ pub(crate) fn is_wanted(data: &DataArgs) -> Result<bool> {
 /// `ocsc learn -`.
 pub(crate) fn learn<T: Real>(args: &Learn, test: Option<&Source>, console: &Console) -> Result<()> {
     let once = "standard input can be read once";
-    ensure!(args.passes.is_none_or(|passes| passes == 1), "--passes: expected 1, as {once}");
-    ensure!(args.stop_tol.is_none(), "--stop-tol compares passes, but {once}");
+    ensure!(args.model.passes().is_none_or(|passes| passes == 1), "--passes: expected 1, as {once}");
+    ensure!(args.model.run().stop_tol.is_none(), "--stop-tol compares passes, but {once}");
     let attached = Attached { data: Some(fingerprint::of_stream(args)), ..Attached::default() };
     let saved = args.resume.as_ref().map(|path| resumed::<T>(path, args, &attached, console)).transpose()?;
     let config = match &saved {
         Some((learner, ..)) => learner.config().clone(),
         None => {
-            let steps = preprocessing_of(&args.model.preprocess, true, is_masked(&args.data))?;
+            let steps = preprocessing_of(args.model.preprocess(), true, is_masked(&args.data))?;
             args.model.config(2, steps, false)?
         }
     };
@@ -69,10 +69,11 @@ pub(crate) fn learn<T: Real>(args: &Learn, test: Option<&Source>, console: &Cons
         }
     };
     let channels = Some(learner.dictionary().shape().channels);
-    let test = test.map(|test| open::alike(test, &config.preprocess, channels, &Crew::alone(), console)).transpose()?;
+    let test =
+        test.map(|test| open::alike(test, &config.preprocess, channels, &Ranks::alone(), console)).transpose()?;
     let test = test.as_ref();
     if let Some(test) = test {
-        learn::check_test(&Crew::alone(), test, &config, learner.dictionary(), args.data.strict)?;
+        learn::check_test(&Ranks::alone(), test, &config, learner.dictionary(), args.data.strict)?;
     }
     let test = test.map(|source| Prepared::new(source, &config.preprocess));
     let resumed = args.resume.as_ref().map(|_| Resumed::new(&progress, &recorded.notes));
@@ -82,7 +83,7 @@ pub(crate) fn learn<T: Real>(args: &Learn, test: Option<&Source>, console: &Cons
     let mut watch = Watch::new(bar, log, Some(learn::checkpoints(args, out, &attached)));
     let schedule = Schedule {
         stop_tol: None,
-        time_limit: args.time_limit.and_then(|limit| Duration::try_from_secs_f64(limit).ok()),
+        time_limit: args.model.run().time_limit.and_then(|limit| Duration::try_from_secs_f64(limit).ok()),
         test_every: args.test_every,
         strict: true,
     };
@@ -112,9 +113,9 @@ fn resumed<T: Real>(
 ) -> Result<(Box<dyn Learner<T>>, Progress, Attached)> {
     let saved = checkpoint::load::<T>(path)?;
     let (learner, progress) = saved.resume()?;
-    let (crew, method) = (Crew::alone(), learner.config().method);
+    let (ranks, method) = (Ranks::alone(), learner.config().method);
     let (recorded, now) = (saved.attached.data.as_ref(), now.data.as_ref());
-    let progress = fingerprint::go_on(args, &crew, recorded, now, method, progress, console)?;
+    let progress = fingerprint::go_on(args, &ranks, recorded, now, method, progress, console)?;
     Ok((learner, progress, saved.attached))
 }
 

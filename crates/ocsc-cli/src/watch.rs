@@ -5,9 +5,10 @@ use crate::console::{Progress as Bar, interrupted};
 use crate::record::{Event, Record, peak_rss_bytes};
 use ocsc::checkpoint::{Attached, Notes};
 use ocsc::learner::Step;
-use ocsc::observe::{Moment, Monitor, Observer};
+use ocsc::monitor::Monitor;
 use ocsc::replace::{check_writable, write_file};
 use ocsc::train::{Evaluation, Outcome, Progress};
+use ocsc::train::{Observer, Snapshot};
 use ocsc::{Error, Real, Result, checkpoint};
 use std::fs::File;
 use std::io::{ErrorKind, Seek, SeekFrom, Write};
@@ -60,7 +61,7 @@ impl Checkpoints {
     }
 
     /// Writes a checkpoint, after the lines of the log that it has.
-    fn save<T: Real>(&mut self, run: &Moment<'_, T>, log: Option<&Log>) -> Result<()> {
+    fn save<T: Real>(&mut self, run: &Snapshot<'_, T>, log: Option<&Log>) -> Result<()> {
         let begun = Instant::now();
         log.map_or(Ok(()), Log::flush)?;
         checkpoint::save_attaching(&self.path, run.learner, Some(run.progress), &self.attached)?;
@@ -95,13 +96,13 @@ impl Watch {
     }
 
     /// Keeps the evaluation that was just made, if one was.
-    fn remember<T: Real>(&mut self, run: &Moment<'_, T>) {
+    fn remember<T: Real>(&mut self, run: &Snapshot<'_, T>) {
         self.test = run.test.map(|test| (run.progress.samples, test.clone())).or(self.test.take());
     }
 }
 
 impl<T: Real> Observer<T> for Watch {
-    fn step(&mut self, run: &Moment<'_, T>, step: &Step<T>) -> Result<ControlFlow<()>> {
+    fn step(&mut self, run: &Snapshot<'_, T>, step: &Step<T>) -> Result<ControlFlow<()>> {
         self.last = Some(*run.progress);
         let n = step.totals.count;
         self.pass.objective += step.objective() * n as f64;
@@ -131,7 +132,7 @@ impl<T: Real> Observer<T> for Watch {
 
     /// Saves the run: an evaluation may take longer than all before it. The step that it belongs to must be in the log by then,
     /// since a run that is resumed from here does not make it again.
-    fn before_test(&mut self, run: &Moment<'_, T>, step: Option<&Step<T>>) -> Result<()> {
+    fn before_test(&mut self, run: &Snapshot<'_, T>, step: Option<&Step<T>>) -> Result<()> {
         self.last = Some(*run.progress);
         let n = step.map_or(0, |step| step.totals.count);
         let is_due = |c: &Checkpoints| {
@@ -160,7 +161,7 @@ impl<T: Real> Observer<T> for Watch {
         self.bar.note(message);
     }
 
-    fn pass(&mut self, run: &Moment<'_, T>) -> Result<ControlFlow<()>> {
+    fn pass(&mut self, run: &Snapshot<'_, T>) -> Result<ControlFlow<()>> {
         self.remember(run);
         let sums = std::mem::take(&mut self.pass);
         let mut record = record(Event::Pass, run);
@@ -179,14 +180,14 @@ impl<T: Real> Observer<T> for Watch {
         Ok(())
     }
 
-    fn end(&mut self, run: &Moment<'_, T>, _outcome: &Outcome) -> Result<()> {
+    fn end(&mut self, run: &Snapshot<'_, T>, _outcome: &Outcome) -> Result<()> {
         self.remember(run);
         self.write(&record(Event::End, run))
     }
 }
 
 /// The log's line of a step.
-fn of_step<T: Real>(run: &Moment<'_, T>, step: &Step<T>) -> Record {
+fn of_step<T: Real>(run: &Snapshot<'_, T>, step: &Step<T>) -> Record {
     Record {
         objective: Some(step.objective()),
         gap: Some(step.gap()),
@@ -198,7 +199,7 @@ fn of_step<T: Real>(run: &Moment<'_, T>, step: &Step<T>) -> Record {
     }
 }
 
-fn record<T: Real>(event: Event, run: &Moment<'_, T>) -> Record {
+fn record<T: Real>(event: Event, run: &Snapshot<'_, T>) -> Record {
     Record {
         event,
         // A step belongs to the pass it is in, the other events to the last finished one; both count from 1.

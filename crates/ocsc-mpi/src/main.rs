@@ -1,6 +1,6 @@
 //! The program `ocsc-mpi`: `ocsc learn`, `evaluate` and `code` by many processes, over MPI.
 //!
-//! Commands and options are those of `ocsc`; the library's [`ocsc::team`] says how work is divided, and [`team`] is its
+//! Commands and options are those of `ocsc`; the library's [`ocsc::comm`] says how work is divided, and [`comm`] is its
 //! network. Rank 0 does what is done once: it talks, reads and writes models, and writes the log. Its exit code is the program's.
 //!
 //! **When a process fails**, the job ends. An error that all processes know of (a damaged file with `--strict`, Ctrl-C) ends
@@ -8,17 +8,17 @@
 //! it, which then calls `MPI_Abort`; and when a process is killed, `mpirun` says so and ends the others. Checkpoints are
 //! replaced as a whole, so the last one can always be resumed, by any number of processes.
 
-mod team;
+mod comm;
 
 use anyhow::{Context, Error, Result};
 use clap::{Args, Parser, Subcommand};
+use comm::MpiComm;
 use mpi::Threading;
-use ocsc::team::Team;
-use ocsc_cli::{Code, Common, Console, Crew, Evaluate, Interrupted, Learn, commands, exit};
+use ocsc::comm::Comm;
+use ocsc_cli::{Code, Common, Console, Evaluate, Interrupted, Learn, Ranks, commands, exit};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
-use team::MpiTeam;
 
 /// How long other ranks wait before they tell of an error: where all fail alike, rank 0 tells it, and ends them.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -83,35 +83,35 @@ fn main() -> ExitCode {
         Console::new(false).error(&Error::msg("MPI could not be initialised; expected to be started by mpirun"));
         return ExitCode::FAILURE;
     };
-    let team = Arc::new(MpiTeam::new(&universe));
-    let console = match team.rank() {
+    let comm = Arc::new(MpiComm::new(&universe));
+    let console = match comm.rank() {
         0 => Console::new(program.common.quiet),
         rank => Console::of_rank(rank, program.common.quiet),
     };
     ocsc_cli::handle_signals(&console);
     let done = match threading >= Threading::Serialized {
-        true => run(&program, &team, &console),
+        true => run(&program, &comm, &console),
         false => Err(Error::msg(format!("expected an MPI library for programs with threads, found {threading:?}"))),
     };
     let code = match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if is_known_to_all(&error) => {
-            if team.rank() == 0 {
+            if comm.rank() == 0 {
                 ExitCode::from(exit::report(&error, &console))
             } else {
                 ExitCode::SUCCESS
             }
         }
         Err(error) => {
-            let (rank, size) = (team.rank(), team.size());
+            let (rank, size) = (comm.rank(), comm.size());
             if rank > 0 {
                 std::thread::sleep(PATIENCE);
             }
             console.error(&if size > 1 { error.context(format!("rank {rank} of {size}")) } else { error });
-            team.abort()
+            comm.abort()
         }
     };
-    drop(team);
+    drop(comm);
     // MPI waits for everybody here.
     drop(universe);
     code
@@ -119,7 +119,7 @@ fn main() -> ExitCode {
 
 /// Whether all processes end by themselves.
 fn is_known_to_all(error: &Error) -> bool {
-    let is_shared = |cause: &ocsc::Error| matches!(cause, ocsc::Error::Team(_) | ocsc::Error::Stopped);
+    let is_shared = |cause: &ocsc::Error| matches!(cause, ocsc::Error::Rank { .. } | ocsc::Error::Stopped);
     error.chain().any(|cause| {
         cause.is::<Interrupted>()
             || cause.is::<exit::PassedOver>()
@@ -127,11 +127,11 @@ fn is_known_to_all(error: &Error) -> bool {
     })
 }
 
-fn run(program: &Program, team: &Arc<MpiTeam>, console: &Console) -> Result<()> {
-    let crew = |reproducible| Crew::of(team.clone(), reproducible);
+fn run(program: &Program, comm: &Arc<MpiComm>, console: &Console) -> Result<()> {
+    let crew = |reproducible| Ranks::of(comm.clone(), reproducible);
     let threads = program.common.threads.unwrap_or_else(|| {
         let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
-        (cores / team.neighbours()).max(1)
+        (cores / comm.neighbours()).max(1)
     });
     Common { threads: Some(threads), ..program.common }.set_threads(console).context("--threads")?;
     match &program.command {
@@ -139,12 +139,12 @@ fn run(program: &Program, team: &Arc<MpiTeam>, console: &Console) -> Result<()> 
         Command::Evaluate(args) => commands::evaluate(args, &crew(false), console)?,
         Command::Code(args) => commands::code(args, &crew(false), console)?,
     }
-    let traffic = team.traffic();
-    if team.size() > 1 {
+    let traffic = comm.traffic();
+    if comm.size() > 1 {
         console.say(format!(
             "{} processes: {} received by rank 0 in {} collective operations, {:.2} s in them",
-            team.size(),
-            ocsc::memory::size(traffic.bytes),
+            comm.size(),
+            ocsc::text::size(traffic.bytes as u64),
             traffic.calls,
             traffic.seconds
         ));

@@ -1,7 +1,7 @@
 //! `ocsc-mpi` under a real `mpirun`, on more processes than there are cores.
 
 use clap::Parser;
-use ocsc_cli::{Console, Crew, Learn, commands};
+use ocsc_cli::{Console, Learn, Ranks, commands};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant, SystemTime};
@@ -92,12 +92,12 @@ fn bytes(folder: &Path, name: &str) -> Vec<u8> {
 /// `ocsc learn`, in this process.
 fn learn_alone(words: &str) {
     #[derive(Parser)]
-    struct Alone {
+    struct Solo {
         #[command(flatten)]
         learn: Learn,
     }
     let words = ["ocsc"].into_iter().chain(words.split_whitespace());
-    commands::learn(&Alone::parse_from(words).learn, &Crew::alone(), &Console::new(true)).unwrap();
+    commands::learn(&Solo::parse_from(words).learn, &Ranks::alone(), &Console::new(true)).unwrap();
 }
 
 /// Samples of mixed sizes, some with holes, in batches that leave ranks without work at the end of a pass.

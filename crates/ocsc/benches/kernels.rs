@@ -12,8 +12,8 @@
 
 use criterion::Criterion;
 use ocsc::coder::{ActiveSet, Admm, Coder};
-use ocsc::config::{ActiveSetConfig, BlockDescentConfig, Boundary, CoderConfig, StopRule, UpdateConfig};
 use ocsc::preprocess::local_contrast_normalise;
+use ocsc::settings::{ActiveSetConfig, BlockDescentConfig, Boundary, CoderConfig, StopRule, UpdateConfig};
 use ocsc::statistics::{Lags, Spectral};
 use ocsc::update::{BlockDescent, Ocsc, Update};
 use ocsc::{Code, Dictionary, Fourier, Result, Sample, Shape};

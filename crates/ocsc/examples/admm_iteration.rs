@@ -7,7 +7,7 @@
 use ndarray::{Array2, Array3};
 use ndarray_npy::read_npy;
 use ocsc::coder::{Admm, Coder};
-use ocsc::config::{CoderConfig, StopRule};
+use ocsc::settings::{CoderConfig, StopRule};
 use ocsc::{Dictionary, Sample, Shape};
 use std::error::Error;
 use std::time::Instant;

@@ -1,7 +1,7 @@
 //! Times absorbing a sample and one sweep of block descent: K = 100, 11 x 11, 2,500 non-zeros on 100 x 100, f32.
 #![allow(clippy::print_stdout, reason = "the program's purpose")]
 
-use ocsc::config::{BlockDescentConfig, Boundary};
+use ocsc::settings::{BlockDescentConfig, Boundary};
 use ocsc::update::{BlockDescent, Update};
 use ocsc::{Atom, Code, Dictionary, Result, Sample, Shape};
 use std::time::Instant;

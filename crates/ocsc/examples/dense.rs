@@ -9,7 +9,7 @@
 
 use cpu_time::ProcessTime;
 use ocsc::coder::{ActiveSet, Admm, Coded, Coder};
-use ocsc::config::{ActiveSetConfig, Boundary, CoderConfig};
+use ocsc::settings::{ActiveSetConfig, Boundary, CoderConfig};
 use ocsc::{Sample, Shape, checkpoint};
 use std::error::Error;
 use std::path::Path;

@@ -1,5 +1,6 @@
 //! What the axes of an array mean, written in letters: NHW, CDHW, W.
 
+use crate::setting::{HasKind, Kind};
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -81,4 +82,8 @@ impl Axes {
         let fitting = ["", "C", "N", "CN"].into_iter().map(without).find(|axes| axes.count() == count);
         fitting.unwrap_or_else(|| self.clone())
     }
+}
+
+impl HasKind for Option<Axes> {
+    const KIND: Kind = Kind::OptionalText;
 }

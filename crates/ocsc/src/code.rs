@@ -1,8 +1,7 @@
 //! Sparse codes Z: a list of (filter, position, value).
 
-use crate::config::Boundary;
-use crate::team::wire::{Reader, put};
-use crate::{Dictionary, Error, Real, Result, Sample, Shape, memory};
+use crate::Boundary;
+use crate::{Dictionary, Error, Real, Result, Sample, Shape, system};
 
 /// One coefficient: filter `filter` at `position`, scaled by `value`.
 ///
@@ -99,25 +98,6 @@ impl<T: Real> Code<T> {
         self.atoms.iter().map(|a| a.value.f64().abs()).sum()
     }
 
-    /// Appends it to a message.
-    pub(crate) fn write(&self, bytes: &mut Vec<u8>) {
-        put(bytes, &[self.n_filters, self.shape[0], self.shape[1], self.shape[2], self.atoms.len()].map(|n| n as u64));
-        for a in &self.atoms {
-            put(bytes, &[a.filter, a.position]);
-            put(bytes, &[a.value]);
-        }
-    }
-
-    /// Reads it from a message.
-    pub(crate) fn read(from: &mut Reader<'_>) -> Result<Self> {
-        let [n_filters, depth, height, width, n] = from.one::<[u64; 5]>()?.map(|n| n as usize);
-        let atoms = (0..n).map(|_| {
-            let [filter, position] = from.one()?;
-            Ok(Atom { filter, position, value: from.one()? })
-        });
-        Code::new(n_filters, [depth, height, width], atoms.collect::<Result<_>>()?)
-    }
-
     /// The dense array (filter, depth, height, width): K times the sample's memory.
     pub fn to_dense(&self) -> Vec<T> {
         let pixels: usize = self.shape.iter().product();
@@ -168,7 +148,7 @@ impl<T: Real> Code<T> {
         // The shape may come from a file, in which two numbers can claim billions of positions.
         let padded = Shape { channels: f.channels, depth, height, width }.len();
         let need = (padded.saturating_add(shape.len()) as u64).saturating_mul(size_of::<f64>() as u64);
-        memory::ensure_free(&format!("reconstructions of {shape}"), need)?;
+        system::ensure_free(&format!("reconstructions of {shape}"), need)?;
         let mut sum = vec![0.0; padded];
         for a in &self.atoms {
             let p = a.position as usize;

@@ -1,9 +1,9 @@
 //! The dictionary D: K small filters of one shape, each of Euclidean norm at most 1.
 
 use crate::digest::hex;
-use crate::{Error, Real, Result, Samples, Shape};
-use rand::{RngExt, SeedableRng};
-use rand_chacha::ChaCha8Rng;
+use crate::text::counted;
+use crate::{Error, Real, Result, Samples, Shape, random, system};
+use rand::RngExt;
 use rand_distr::{Distribution, StandardNormal};
 use sha2::{Digest, Sha256};
 
@@ -76,12 +76,17 @@ impl<T: Real> Dictionary<T> {
                 format!("{n_filters} filters of {shape}"),
             ));
         }
-        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let mut rng = random::stream(seed, random::INITIAL);
         let mut data = Vec::new();
-        if data.try_reserve_exact(n_filters.saturating_mul(shape.len())).is_err() {
-            return Err(Error::Memory(format!(
-                "{n_filters} filters of {shape} do not fit in memory; use fewer or smaller filters"
-            )));
+        let numbers = n_filters.saturating_mul(shape.len());
+        if data.try_reserve_exact(numbers).is_err() {
+            return Err(Error::Memory {
+                what: format!("{} of {shape}", counted(n_filters, "filter")),
+                needed: (numbers as u64).saturating_mul(size_of::<T>() as u64),
+                available: system::available().unwrap_or(0) as u64,
+                whose: "the system has free",
+                advice: Some("use fewer or smaller filters".to_owned()),
+            });
         }
         for _ in 0..n_filters {
             let filter: Vec<f64> = (0..shape.len()).map(|_| StandardNormal.sample(&mut rng)).collect();
@@ -103,9 +108,7 @@ impl<T: Real> Dictionary<T> {
         if samples.is_empty() {
             return Err(Error::invalid("data set", "at least one sample to take patches from", "none"));
         }
-        let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        // Streams from 1 on belong to the visiting orders, counted up; this one is out of their way.
-        rng.set_stream(u64::MAX);
+        let mut rng = random::stream(seed, random::PATCHES);
         for k in 0..n_filters {
             // Samples that cannot be read or are too small have no patches; if many in a row have none, none has.
             let mut tries = 0;

@@ -1,5 +1,6 @@
 //! The one error type: what was wrong, what was expected, what was found.
 
+use crate::text::size;
 use std::path::{Path, PathBuf};
 
 /// Everything that can be refused at the door. Not converging is a status, never an error.
@@ -39,15 +40,38 @@ pub enum Error {
     /// A sample could not be produced by its source; the message names the file.
     #[error("{0}")]
     Source(String),
-    /// More memory would be needed than there is; the message says how much, and what to do.
-    #[error("{0}")]
-    Memory(String),
-    /// A member of a team cannot go on, so none can; the message names its rank and its reason.
-    #[error("{0}")]
-    Team(String),
-    /// A [`Monitor`](crate::observe::Monitor) wanted no more. What was begun left no trace.
+    /// More memory would be needed than there is.
+    #[error("{what} need {}, more than the {} that {whose}{}", size(*needed), size(*available), after("; ", advice))]
+    Memory {
+        /// What needs it.
+        what: String,
+        /// The bytes that it needs.
+        needed: u64,
+        /// The bytes that it may take.
+        available: u64,
+        /// Who says so: `the system has free`.
+        whose: &'static str,
+        /// What to do, if there is something to be done.
+        advice: Option<String>,
+    },
+    /// A process cannot go on, so those that learn with it cannot either.
+    #[error("rank {rank} of {of}: {message}")]
+    Rank {
+        /// The rank of the process.
+        rank: usize,
+        /// The number of processes.
+        of: usize,
+        /// Its reason.
+        message: String,
+    },
+    /// A [`Monitor`](crate::monitor::Monitor) wanted no more. What was begun left no trace.
     #[error("stopped")]
     Stopped,
+}
+
+/// Returns the text with what goes before it, or nothing.
+fn after(before: &str, text: &Option<String>) -> String {
+    text.as_ref().map_or_else(String::new, |text| format!("{before}{text}"))
 }
 
 /// The library's result type.
@@ -91,7 +115,9 @@ impl Error {
     /// The same refusal of memory, with the file that asks for it.
     pub(crate) fn in_path(self, path: &Path) -> Self {
         match self {
-            Error::Memory(message) => Error::Memory(format!("{}: {message}", path.display())),
+            Error::Memory { what, needed, available, whose, advice } => {
+                Error::Memory { what: format!("{}: {what}", path.display()), needed, available, whose, advice }
+            }
             other => other,
         }
     }

@@ -31,11 +31,11 @@
 //! | [`Method::Consensus`] | [`coder::Admm`] | [`statistics::Codes`], [`update::Consensus`] | [`Batch`] | N K P / 2 N K P |
 //! | [`Method::Ocdl1`] | [`coder::Fista`], spatial | [`update::Ocdl1`] | [`Online`] | N (K P M + K^2 M^2) / K^2 M^2 |
 //! | [`Method::Ocdl2`] | [`coder::Fista`], frequency | [`update::Ocdl2`] | [`Online`] | N K^2 P / K^2 P, 2-3 times |
-//! | [`Method::Osc`] | lasso on patches | [`osc::Osc`] | online | N P K M / K^2 + K M, not convolutional |
+//! | [`Method::Osc`] | lasso on patches | [`learner::Osc`] | online | N P K M / K^2 + K M, not convolutional |
 //!
 //! m is the filter's side, M its area, P the pixels, K the filters, N the samples; iterations are not counted. [`memory`]
 //! states in advance what a method will hold. [`Learner`] is what they have in common, whatever the schedule. Several processes
-//! learn one dictionary with [`Method::Ocsc`] as a [`team`].
+//! learn one dictionary with [`Method::Ocsc`] as a team ([`comm`]).
 //!
 //! Read [`learner`], [`coder::Admm`], [`statistics::Spectral`], [`update::Ocsc`] and [`train`] in this order, beside the
 //! paper; [`notation`] maps its symbols to ours and says where we differ from the print. Then [`coder::ActiveSet`],
@@ -66,12 +66,12 @@
 #[doc = include_str!("../../../README.md")]
 struct Readme;
 
-mod ahead;
 mod axes;
+mod boundary;
 pub mod checkpoint;
 mod code;
 pub mod coder;
-pub mod config;
+pub mod comm;
 mod convolve;
 mod dictionary;
 mod digest;
@@ -82,34 +82,37 @@ pub mod fingerprint;
 mod fourier;
 pub mod learner;
 pub mod memory;
-mod method;
+pub mod method;
 pub mod metrics;
+pub mod monitor;
 #[doc = include_str!("../NOTATION.md")]
 pub mod notation {}
-pub mod observe;
-pub mod osc;
-mod parts;
 pub mod preprocess;
+mod random;
 mod real;
 pub mod replace;
+pub mod run;
 mod sample;
+pub mod setting;
 pub mod settings;
 mod simd;
-pub mod start;
+mod state;
 pub mod statistics;
-pub mod team;
+mod system;
 pub mod text;
 pub mod train;
 pub mod update;
 pub mod verify;
 
 pub use axes::Axes;
+pub use boundary::Boundary;
 pub use code::{Atom, Code};
-pub use config::Config;
 pub use dictionary::Dictionary;
 pub use error::{Error, Result};
 pub use fourier::{Fourier, Scratch};
 pub use learner::{Batch, Learner, Online};
 pub use method::Method;
-pub use real::Real;
+pub use real::{Dtype, PerScalar, Real};
 pub use sample::{Sample, Samples, Shape};
+pub use settings::Config;
+pub use state::State;

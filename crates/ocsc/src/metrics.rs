@@ -1,6 +1,6 @@
 //! Numbers that say how good a code, a reconstruction or a dictionary is. Everything is summed in `f64`.
 
-use crate::config::Boundary;
+use crate::Boundary;
 use crate::preprocess::window::{Border, gaussian, local_mean};
 use crate::{Code, Dictionary, Error, Real, Result, Sample};
 use std::borrow::Borrow;

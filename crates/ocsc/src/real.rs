@@ -1,6 +1,7 @@
 //! The one scalar type parameter of the library: `f32` or `f64`.
 
-use crate::parts::Parts;
+use crate::setting::{HasKind, Kind};
+use serde::{Deserialize, Serialize};
 use std::fmt::{Debug, Display, LowerExp};
 use std::iter::Sum;
 
@@ -8,7 +9,7 @@ use std::iter::Sum;
 ///
 /// Kernels are generic over it; sums that decide something (objectives, gaps, norms) are accumulated in `f64`.
 pub trait Real:
-    Parts
+    sealed::Sealed
     + rustfft::FftNum
     + bytemuck::Pod
     + num_traits::NumAssign
@@ -24,7 +25,7 @@ pub trait Real:
     /// The scalar's tag in a safetensors file.
     const TENSOR: safetensors::Dtype;
     /// The scalar in settings.
-    const DTYPE: crate::config::Dtype;
+    const DTYPE: Dtype;
     /// The rounding unit.
     const EPSILON: f64;
     /// The smallest normal number: below it, errors are no longer relative.
@@ -52,14 +53,51 @@ pub trait Real:
     fn single(value: f32) -> Self;
     /// Appends the little-endian bytes, for files.
     fn write_le(self, bytes: &mut Vec<u8>);
+    /// Picks the one for this scalar.
+    fn pick<P: PerScalar>(each: P) -> P::Of<Self>;
+}
+
+/// Something that exists once for each scalar.
+pub trait PerScalar {
+    /// The one for a scalar.
+    type Of<T: Real>;
+
+    /// Returns the one for f32.
+    fn single(self) -> Self::Of<f32>;
+
+    /// Returns the one for f64.
+    fn double(self) -> Self::Of<f64>;
+}
+
+mod sealed {
+    /// Keeps others from adding scalars.
+    pub trait Sealed {}
+
+    impl Sealed for f32 {}
+    impl Sealed for f64 {}
+}
+
+/// The scalar type, as a setting.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Dtype {
+    /// Single precision.
+    #[default]
+    F32,
+    /// Double precision.
+    F64,
+}
+
+impl HasKind for Dtype {
+    const KIND: Kind = Kind::Choice(&["f32", "f64"]);
 }
 
 macro_rules! real {
-    ($t:ident, $tensor:ident, $largest:expr, $singles:expr) => {
+    ($t:ident, $tensor:ident, $largest:expr, $singles:expr, $pick:ident) => {
         impl Real for $t {
             const NAME: &'static str = stringify!($t);
             const TENSOR: safetensors::Dtype = safetensors::Dtype::$tensor;
-            const DTYPE: crate::config::Dtype = crate::config::Dtype::$tensor;
+            const DTYPE: Dtype = Dtype::$tensor;
             const EPSILON: f64 = $t::EPSILON as f64;
             const SMALLEST: f64 = $t::MIN_POSITIVE as f64;
             const LARGEST: f64 = $largest;
@@ -96,9 +134,12 @@ macro_rules! real {
             fn write_le(self, bytes: &mut Vec<u8>) {
                 bytes.extend_from_slice(&self.to_le_bytes());
             }
+            fn pick<P: PerScalar>(each: P) -> P::Of<Self> {
+                each.$pick()
+            }
         }
     };
 }
 
-real!(f32, F32, 1e12, |values| Some(values));
-real!(f64, F64, 1e140, |_| None);
+real!(f32, F32, 1e12, |values| Some(values), single);
+real!(f64, F64, 1e140, |_| None, double);

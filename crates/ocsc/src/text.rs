@@ -1,6 +1,6 @@
 //! Words for messages.
 
-/// `1 sample`, `2 samples`, `3 passes`.
+/// Returns a count with its noun: `1 sample`, `2 samples`, `3 passes`.
 pub fn counted(n: usize, what: &str) -> String {
     let ending = match (n, what.ends_with('s')) {
         (1, _) => "",
@@ -8,6 +8,18 @@ pub fn counted(n: usize, what: &str) -> String {
         _ => "s",
     };
     format!("{n} {what}{ending}")
+}
+
+/// Returns bytes as text: 1234567 as `1.2 MB`.
+pub fn size(bytes: u64) -> String {
+    let mut value = bytes as f64;
+    for unit in ["B", "kB", "MB", "GB"] {
+        if value < 1000.0 {
+            return if unit == "B" { format!("{bytes} B") } else { format!("{value:.1} {unit}") };
+        }
+        value /= 1000.0;
+    }
+    format!("{value:.1} TB")
 }
 
 #[cfg(test)]

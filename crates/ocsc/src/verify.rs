@@ -16,7 +16,7 @@
 //! All in f64 and by plain loops on a canvas that holds every place that a filter can touch: K times the canvas times the
 //! filter's area.
 
-use crate::config::Boundary;
+use crate::Boundary;
 use crate::{Atom, Code, Config, Dictionary, Error, Result, Sample, Shape};
 use rayon::prelude::*;
 

@@ -97,20 +97,6 @@ pub(super) fn fraction(text: &str) -> Result<f64> {
     }
 }
 
-pub(super) fn relaxation(text: &str) -> Result<f64> {
-    match text.parse::<f64>() {
-        Ok(value) if (1.0..2.0).contains(&value) => Ok(value),
-        _ => bail!("expected a number from 1 up to, not including, 2"),
-    }
-}
-
-pub(super) fn forgetting(text: &str) -> Result<f64> {
-    match text.parse::<f64>() {
-        Ok(value) if value.is_finite() && value >= 1.0 => Ok(value),
-        _ => bail!("expected a number from 1 up"),
-    }
-}
-
 pub(super) fn hertz(text: &str) -> Result<u32> {
     match text.parse::<u32>() {
         Ok(value) if (1..=10_000_000).contains(&value) => Ok(value),

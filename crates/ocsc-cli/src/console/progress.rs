@@ -2,7 +2,7 @@
 
 use crate::interrupt::interrupted;
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
-use ocsc::observe::{Monitor, Round};
+use ocsc::monitor::{Monitor, Round};
 use std::cmp::Ordering;
 use std::fmt;
 use std::io::Write;

@@ -170,7 +170,7 @@ impl Array {
     /// that hold them are read, through a buffer of fixed size: an array larger than memory costs no memory in any
     /// order. Plain reads and not a mapped file, which would raise SIGBUS if another program shortened it. The worst
     /// order, every byte of a 32x32 colour image in a run of its own, takes 3.5 ms an image, the best 0.1 ms.
-    pub(crate) fn gather(&self, first: usize, lens: &[usize], strides: &[usize], limit: Limit) -> Result<Vec<f64>> {
+    pub(crate) fn all_gather(&self, first: usize, lens: &[usize], strides: &[usize], limit: Limit) -> Result<Vec<f64>> {
         let count = lens.iter().fold(1_usize, |product, len| product.saturating_mul(*len));
         limit.ensure(&format!("{count} numbers at once"), (count as u64).saturating_mul(size_of::<f64>() as u64))?;
         let mut values = Vec::new();
@@ -194,7 +194,7 @@ impl Array {
 
     /// All numbers with the last axis innermost.
     pub(crate) fn values(&self, limit: Limit) -> Result<Vec<f64>> {
-        self.gather(0, self.shape(), &self.strides, limit)
+        self.all_gather(0, self.shape(), &self.strides, limit)
     }
 }
 

@@ -99,7 +99,7 @@ impl Stack {
         let first = whole * self.step + self.windows.range(window).start * self.strides[3];
         let lens = [shape.channels, shape.depth, shape.height, shape.width];
         options.ensure_room(&format!("samples of {shape}"), 0, shape.len() as u64)?;
-        let values = self.array.gather(first, &lens, &self.strides, options.limit)?;
+        let values = self.array.all_gather(first, &lens, &self.strides, options.limit)?;
         super::mask::sample(shape, values, options.nan_is_missing)
     }
 }

@@ -125,7 +125,7 @@ impl Cell {
         let args = self.parsed(&self.file(folder, ".safetensors"))?;
         let (source, _) = open::for_learning(&args, None, &Console::new(true))?;
         let config =
-            args.model.config(source.rank(), preprocessing(&args.model.preprocess, &source)?, source.is_arrays())?;
+            args.model.config(source.rank(), preprocessing(args.model.preprocess(), &source)?, source.is_arrays())?;
         let prepared = Prepared::new(&source, &config.preprocess);
         let channels = Samples::<f32>::get(&prepared, 0)?.shape().channels;
         let dictionary = initial::<f32>(&config, channels)?;

@@ -21,10 +21,11 @@ use crate::open;
 use crate::report::{Entry, Section, Table};
 use crate::watch::{Log, Watch};
 use anyhow::Result;
-use ocsc::config::BlockDescentConfig;
 use ocsc::learner::{Step, coder};
-use ocsc::observe::{Moment, Monitor, Observer};
+use ocsc::monitor::Monitor;
+use ocsc::settings::BlockDescentConfig;
 use ocsc::train::{Ended, Outcome, Progress, Schedule, code_each, train, visiting_order};
+use ocsc::train::{Observer, Snapshot};
 use ocsc::update::{BlockDescent, Update};
 use ocsc::{Config, Dictionary, Error, Samples};
 use std::ops::ControlFlow;
@@ -40,8 +41,8 @@ pub(super) fn run(mut cell: Cell, folder: &Path, console: &Console) -> Result<Ce
     let args = cell.parsed(&cell.file(folder, ".safetensors"))?;
     let (source, _) = open::for_learning(&args, None, console)?;
     let mut config =
-        args.model.config(source.rank(), preprocessing(&args.model.preprocess, &source)?, source.is_arrays())?;
-    config.passes = args.passes.unwrap_or(config.passes);
+        args.model.config(source.rank(), preprocessing(args.model.preprocess(), &source)?, source.is_arrays())?;
+    config.passes = args.model.passes().unwrap_or(config.passes);
     let preprocess = config.preprocess.clone();
     let samples = Prepared::new(&source, &preprocess);
     let order = visiting_order(source.len(), config.seed, 0);
@@ -69,7 +70,7 @@ struct Look<'a> {
 }
 
 impl Observer<f32> for Look<'_> {
-    fn step(&mut self, run: &Moment<'_, f32>, step: &Step<f32>) -> ocsc::Result<ControlFlow<()>> {
+    fn step(&mut self, run: &Snapshot<'_, f32>, step: &Step<f32>) -> ocsc::Result<ControlFlow<()>> {
         let t = run.progress.step as f64;
         if t >= self.next {
             self.next = (t * GROWTH).max(t + 1.0);
@@ -79,7 +80,7 @@ impl Observer<f32> for Look<'_> {
         self.watch.step(run, step)
     }
 
-    fn pass(&mut self, run: &Moment<'_, f32>) -> ocsc::Result<ControlFlow<()>> {
+    fn pass(&mut self, run: &Snapshot<'_, f32>) -> ocsc::Result<ControlFlow<()>> {
         Observer::<f32>::pass(&mut self.watch, run)
     }
 
@@ -91,7 +92,7 @@ impl Observer<f32> for Look<'_> {
         Observer::<f32>::monitor(&self.watch)
     }
 
-    fn end(&mut self, run: &Moment<'_, f32>, outcome: &Outcome) -> ocsc::Result<()> {
+    fn end(&mut self, run: &Snapshot<'_, f32>, outcome: &Outcome) -> ocsc::Result<()> {
         self.watch.end(run, outcome)
     }
 }

@@ -155,7 +155,7 @@ fn table(runs: &Runs) -> Table {
             Entry { best: best_objective[i], text: text(&objective[i], 2) },
             Entry { best: best_arrival[i], text: text(&arrivals[i], 2) + &of_all },
             Entry::plain(text(&time[i], 2)),
-            Entry::plain(summary(&memory[i]).map_or("-".to_owned(), |s| bytes(s.mean as usize))),
+            Entry::plain(summary(&memory[i]).map_or("-".to_owned(), |s| bytes(s.mean as u64))),
             Entry::plain(text(&nonzeros[i], 0)),
             Entry::plain(if n == 0 { NOT_RUN.to_owned() } else { n.to_string() }),
         ];

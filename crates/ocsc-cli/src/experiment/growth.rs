@@ -66,7 +66,7 @@ fn table(runs: &Runs) -> Table {
     table.head = head.map(str::to_owned).to_vec();
     let limits: BTreeSet<usize> =
         runs.runs.iter().flat_map(|run| &run.cell.capacity).map(|(limit, _)| *limit).collect();
-    table.head.extend(limits.iter().map(|limit| format!("would fit in {}", bytes(*limit))));
+    table.head.extend(limits.iter().map(|limit| format!("would fit in {}", bytes(*limit as u64))));
     table.head.extend(printed.map(|printed| format!("most images, the paper ({})", printed.place)));
     for method in runs.methods() {
         let images = |run: &Run| run.cell.at.as_ref().map_or(0, |(_, images)| *images);
@@ -79,7 +79,7 @@ fn table(runs: &Runs) -> Table {
             Entry::plain(most.map_or_else(|| NOT_RUN.to_owned(), |n| n.to_string())),
             Entry::plain(text(mean(|run| run.last(|r| r.test_psnr)))),
             Entry::plain(text(mean(Run::cpu_seconds))),
-            Entry::plain(mean(Run::peak_memory).map_or("-".to_owned(), |s| bytes(s.mean as usize))),
+            Entry::plain(mean(Run::peak_memory).map_or("-".to_owned(), |s| bytes(s.mean as u64))),
             Entry::plain(out_of_memory(runs, method)),
         ];
         row.extend(limits.iter().map(|limit| {
@@ -101,7 +101,7 @@ fn out_of_memory(runs: &Runs, method: &str) -> String {
         Outcome::Done => None,
     });
     match full {
-        Some((images, Some(need))) => format!("{images} (needs {})", bytes(need)),
+        Some((images, Some(need))) => format!("{images} (needs {})", bytes(need as u64)),
         Some((images, None)) => format!("{images} (ended by the system)"),
         None => "-".to_owned(),
     }

@@ -1,7 +1,7 @@
 //! What the parts of a model file must say alike: the settings, the tensors and the place in the run.
 
 use crate::train::Progress;
-use crate::{Config, Error, Result, config};
+use crate::{Config, Error, Result, real};
 use safetensors::Dtype;
 
 /// Refuses settings that name another number or shape of filters than the dictionary has. Settings that name none, as files
@@ -38,8 +38,8 @@ pub(super) fn checkpoint(
         return Err(Error::invalid("progress", "times from 0 up", time));
     }
     let wanted = match config.dtype {
-        config::Dtype::F32 => Dtype::F32,
-        config::Dtype::F64 => Dtype::F64,
+        real::Dtype::F32 => Dtype::F32,
+        real::Dtype::F64 => Dtype::F64,
     };
     match scalars.find(|scalar| has_checksum && *scalar != wanted) {
         Some(other) => {

@@ -1,6 +1,6 @@
 //! The bytes of a model file: as many as its header declares, read once it is known that memory holds them.
 
-use crate::{Error, Result, file, memory};
+use crate::{Error, Result, file, system};
 use safetensors::tensor::Metadata;
 use std::fs::File;
 use std::io::Read;
@@ -33,7 +33,7 @@ pub fn read(path: &Path) -> Result<Vec<u8>> {
         return Err(wrong(format!("a claim of {header} bytes of header, where {most} are possible")));
     }
     // Names and shapes take a few times the text that they are read from.
-    let fits = |need: u64| memory::ensure_free("the contents of a model file", need).map_err(|e| e.in_path(path));
+    let fits = |need: u64| system::ensure_free("the contents of a model file", need).map_err(|e| e.in_path(path));
     fits(header.saturating_mul(8))?;
     file.by_ref().take(header).read_to_end(&mut bytes).map_err(io)?;
     let text = &bytes[LENGTH..];

@@ -18,11 +18,11 @@
 //!
 //! Reference: Zeiler, Krishnan, Taylor, Fergus, "Deconvolutional networks", CVPR 2010.
 
-use super::admm::prox::{clip, soft};
 use super::convolution::Space;
 use super::fista::Fista;
+use super::prox::{clip, soft};
 use super::{Coded, Coder};
-use crate::config::CoderConfig;
+use crate::coder::CoderConfig;
 use crate::{Code, Dictionary, Real, Result, Sample};
 
 /// The weight c doubles this many times, up to L; of fewer iterations at most half are spent so.

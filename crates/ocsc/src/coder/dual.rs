@@ -11,7 +11,7 @@
 use super::certificate::{Terms, Weight};
 use super::convolution::{Correlate, Wrapped};
 use super::{Coded, Status, relative};
-use crate::config::Boundary;
+use crate::Boundary;
 use crate::metrics::Objective;
 use crate::simd::dispatch;
 use crate::{Code, Dictionary, Real, Result, Sample, Shape};

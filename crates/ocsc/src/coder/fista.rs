@@ -18,11 +18,12 @@
 //! Imaging Sciences 2(1), 2009; O'Donoghue, Candes, "Adaptive restart for accelerated gradient schemes", Foundations of
 //! Computational Mathematics 15(3), 2015.
 
-use super::admm::prox::soft;
 use super::convolution::{Convolution, Space};
 use super::dual::{Claim, Proven};
+use super::prox::soft;
 use super::{Coded, Coder, Status, dual_value, relative};
-use crate::config::{CoderConfig, StopRule, positive};
+use crate::coder::{CoderConfig, StopRule};
+use crate::setting::positive;
 use crate::{Code, Dictionary, Error, Real, Result, Sample};
 
 /// The FISTA coder.
@@ -66,7 +67,7 @@ impl<T: Real> Fista<T> {
     pub fn new(dictionary: &Dictionary<T>, beta: f64, tol: f64, space: Space, config: CoderConfig) -> Result<Self> {
         positive("beta", beta)?;
         positive("tol", tol)?;
-        config.validate()?;
+        config.check_values()?;
         Ok(Fista { beta, tol, config, dictionary: dictionary.clone(), space, plan: None })
     }
 

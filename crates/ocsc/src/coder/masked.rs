@@ -26,7 +26,9 @@
 use super::admm::plan::Plan;
 use super::admm::{BALANCE_EVERY, balance, default_rho, planned};
 use super::{Coded, Coder, Status};
-use crate::config::{Boundary, CoderConfig, StopRule, positive};
+use crate::Boundary;
+use crate::coder::{CoderConfig, StopRule};
+use crate::setting::positive;
 use crate::{Code, Dictionary, Real, Result, Sample};
 
 /// How often the certificate is computed, which costs as much as an iteration.
@@ -46,7 +48,7 @@ impl<T: Real> Masked<T> {
     pub fn new(dictionary: &Dictionary<T>, beta: f64, tol: f64, config: CoderConfig) -> Result<Self> {
         positive("beta", beta)?;
         positive("tol", tol)?;
-        config.validate()?;
+        config.check_values()?;
         Ok(Masked { beta, tol, config, dictionary: dictionary.clone(), plan: None })
     }
 }

@@ -28,6 +28,8 @@ mod deconvnet;
 mod dual;
 mod fista;
 mod masked;
+mod prox;
+mod settings;
 
 pub use active_set::ActiveSet;
 pub use admm::Admm;
@@ -35,10 +37,12 @@ pub use convolution::Space;
 pub use deconvnet::Deconvnet;
 pub use fista::Fista;
 pub use masked::Masked;
+pub(crate) use settings::CodingConfig;
+pub use settings::{ActiveSetConfig, CoderConfig, StopRule};
 
-use crate::config::Boundary;
+use crate::Boundary;
 use crate::metrics::Objective;
-use crate::observe::{Monitor, check_wanted};
+use crate::monitor::{Monitor, check_wanted};
 use crate::{Code, Dictionary, Real, Result, Sample};
 
 /// Codes samples against a dictionary.

@@ -13,9 +13,9 @@
 //! (`coder::Admm`, "Starts from"). The N K P numbers of the paper's table are those that the update makes of them.
 
 use super::{CodeSums, Learner, Step, check_batch, finite_or_old, initial, settled};
-use crate::checkpoint::State;
 use crate::coder::Coder;
-use crate::observe::{Monitor, check_wanted};
+use crate::monitor::{Monitor, check_wanted};
+use crate::state::State;
 use crate::update::{Update, Updated};
 use crate::{Atom, Code, Config, Dictionary, Error, Real, Result, Sample, Shape};
 use std::collections::BTreeMap;
@@ -44,7 +44,8 @@ impl<T: Real> Batch<T> {
         if !config.method.is_batch() {
             return Err(Error::invalid("method", "one that learns in batches", config.method));
         }
-        let (coder, update) = (T::learning_coder(&config, &dictionary)?, T::update(&config)?);
+        let coder = config.method.coder(&dictionary, &config.learning())?;
+        let update = config.method.update(&config.updating())?;
         Ok(Batch { config, dictionary, coder, update, kept: BTreeMap::new(), step: 0 })
     }
 }

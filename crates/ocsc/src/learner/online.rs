@@ -1,9 +1,9 @@
 //! Online learning (Algorithm 3): code a sample, absorb it, update the dictionary, forget the sample.
 
 use super::{CodeSums, Learner, Step, check_batch, finite_or_old, initial, settled};
-use crate::checkpoint::State;
 use crate::coder::Coder;
-use crate::observe::{Monitor, Silent};
+use crate::monitor::{Monitor, Silent};
+use crate::state::State;
 use crate::update::{Update, Updated};
 use crate::{Config, Dictionary, Error, Real, Result, Sample};
 
@@ -26,7 +26,8 @@ impl<T: Real> Online<T> {
     /// A learner that starts from a given dictionary, which overrides the number and shape of filters in `config`.
     pub fn with_dictionary(config: Config, dictionary: Dictionary<T>) -> Result<Self> {
         let config = settled(config, &dictionary)?;
-        let (coder, update) = (T::learning_coder(&config, &dictionary)?, T::update(&config)?);
+        let coder = config.method.coder(&dictionary, &config.learning())?;
+        let update = config.method.update(&config.updating())?;
         if config.method.is_batch() {
             return Err(Error::invalid("method", "one that learns online", config.method));
         }

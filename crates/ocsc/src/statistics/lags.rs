@@ -32,7 +32,7 @@
 //! **Cost** of a sample: its pairs of atoms closer than m, and m^2 per atom.
 
 use super::{LANES, Window};
-use crate::config::Boundary;
+use crate::Boundary;
 use crate::{Atom, Code, Dictionary, Error, Real, Result, Sample, Shape};
 use rayon::prelude::*;
 use std::borrow::Cow;

@@ -1,8 +1,8 @@
 //! The clocks of learning.
 
 use super::Progress;
+use super::prefetch::Prefetch;
 use crate::Real;
-use crate::ahead::Ahead;
 use cpu_time::ProcessTime;
 use std::time::{Duration, Instant};
 
@@ -15,14 +15,14 @@ pub(super) struct Clock {
 }
 
 impl Clock {
-    pub(super) fn start<T: Real>(ahead: &Ahead<'_, T>) -> Self {
-        Clock { wall: Instant::now(), cpu: ProcessTime::now(), reading: ahead.reading() }
+    pub(super) fn start<T: Real>(prefetch: &Prefetch<'_, T>) -> Self {
+        Clock { wall: Instant::now(), cpu: ProcessTime::now(), reading: prefetch.reading() }
     }
 
     /// Adds to both, and returns the processor time. What was read ahead at the same time is not learning; it is known to
     /// within a sample.
-    pub(super) fn stop<T: Real>(self, ahead: &Ahead<'_, T>, progress: &mut Progress) -> f64 {
-        let cpu = self.cpu.elapsed().saturating_sub(ahead.reading() - self.reading).as_secs_f64();
+    pub(super) fn stop<T: Real>(self, prefetch: &Prefetch<'_, T>, progress: &mut Progress) -> f64 {
+        let cpu = self.cpu.elapsed().saturating_sub(prefetch.reading() - self.reading).as_secs_f64();
         progress.seconds += self.wall.elapsed().as_secs_f64();
         progress.cpu_seconds += cpu;
         cpu

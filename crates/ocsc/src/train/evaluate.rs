@@ -1,13 +1,13 @@
 //! Coding sets of samples, a few at a time, and how well a dictionary represents them.
 
 use super::name_samples;
-use crate::ahead::{Ahead, Visit};
+use super::prefetch::{Prefetch, Visit};
 use crate::coder::{Coded, Coder};
+use crate::comm::wire::{Reader, put, put_count};
+use crate::comm::{Comm, Shard, Solo, all_gather_results};
 use crate::learner::coder;
 use crate::metrics::{mse, psnr_of};
-use crate::observe::{Monitor, Silent, check_wanted};
-use crate::team::wire::{Reader, put, put_count};
-use crate::team::{Alone, Part, Team, gather_results};
+use crate::monitor::{Monitor, Silent, check_wanted};
 use crate::text::counted;
 use crate::{Config, Dictionary, Error, Real, Result, Sample, Samples};
 use serde::Serialize;
@@ -81,14 +81,14 @@ pub fn evaluate<T: Real>(
     tol: f64,
     each: &mut Each<'_, T>,
 ) -> Result<Evaluation> {
-    evaluate_by(&Alone, config, dictionary, samples, tol, &Silent, each)
+    evaluate_by(&Solo, config, dictionary, samples, tol, &Silent, each)
 }
 
 /// The same by all members of a team: each codes a part, for which its `each` is called, and has the averages over all.
 /// They do not depend on the number of members, but for the time, which is the longest of any. If the monitor of any member ends
 /// it, it ends for all, with [`Error::Stopped`].
 pub fn evaluate_by<T: Real>(
-    team: &dyn Team,
+    comm: &dyn Comm,
     config: &Config,
     dictionary: &Dictionary<T>,
     samples: &dyn Samples<T>,
@@ -99,7 +99,7 @@ pub fn evaluate_by<T: Real>(
     if samples.is_empty() {
         return Err(Error::invalid("test set", "at least one sample", "none"));
     }
-    let part = Part::of(team, samples);
+    let part = Shard::of(comm, samples);
     let mine = measure(config, dictionary, &part, tol, monitor, each).map(|measured| {
         let mut bytes = Vec::new();
         put(&mut bytes, &[measured.seconds, measured.low, measured.high]);
@@ -110,7 +110,7 @@ pub fn evaluate_by<T: Real>(
     });
     let (mut all, mut first_bad, mut longest) = (Vec::new(), None, 0.0_f64);
     let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
-    for bytes in gather_results(team, mine)? {
+    for bytes in all_gather_results(comm, mine)? {
         let mut from = Reader::new(&bytes);
         let [seconds, lowest, highest] = from.one()?;
         (longest, low, high) = (longest.max(seconds), low.min(lowest), high.max(highest));
@@ -159,7 +159,7 @@ struct Measured {
 fn measure<T: Real>(
     config: &Config,
     dictionary: &Dictionary<T>,
-    part: &Part<'_, T>,
+    part: &Shard<'_, T>,
     tol: f64,
     monitor: &dyn Monitor,
     each: &mut Each<'_, T>,
@@ -220,13 +220,13 @@ pub fn code_each<T: Real, E: From<Error>>(
     mut each: impl FnMut(usize, Result<Item<'_, T>>) -> std::result::Result<(), E>,
 ) -> std::result::Result<(), E> {
     let fits = |sample: Sample<T>| dictionary.check_sample_shape(sample.shape()).map(|()| sample);
-    Ahead::run(samples, visits(samples), |ahead| {
+    Prefetch::run(samples, visits(samples), |prefetch| {
         loop {
             let (mut group, mut numbers, mut indices) = (Vec::new(), 0, Vec::new());
             let mut bad = None;
             while group.len() < TOGETHER && numbers < TOGETHER_NUMBERS && bad.is_none() {
                 check_wanted(monitor)?;
-                let Some((visit, sample)) = ahead.next() else { break };
+                let Some((visit, sample)) = prefetch.next() else { break };
                 match sample.and_then(fits) {
                     Ok(sample) => {
                         numbers += sample.data().len();

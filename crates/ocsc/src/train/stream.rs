@@ -3,12 +3,12 @@
 //! Samples are visited in the order of arrival, and none is held longer than its step. A checkpoint goes on with whatever
 //! stream comes next.
 
-use super::change::ChangeRule;
+use super::stopping::StopRule;
 use super::test_set::TestSet;
 use super::{Ended, Evaluation, Outcome, Progress, Schedule};
+use super::{Observer, Snapshot};
+use crate::comm::Solo;
 use crate::learner::Learner;
-use crate::observe::{Moment, Observer};
-use crate::team::Alone;
 use crate::{Error, Real, Result, Sample, Samples};
 use cpu_time::ProcessTime;
 use std::time::Instant;
@@ -35,7 +35,7 @@ struct Run<'a, T: Real> {
     tests: TestSet<'a, T>,
     schedule: &'a Schedule,
     progress: Progress,
-    rule: ChangeRule<T>,
+    rule: StopRule<T>,
 }
 
 /// Learns from a stream, in so many passes, until it, the schedule or the observer ends. The place in a data set, if `progress` came from one, is left as it is.
@@ -48,7 +48,7 @@ pub fn train_stream<T: Real>(
     progress: Progress,
     observer: &mut dyn Observer<T>,
 ) -> Result<Outcome> {
-    let rule = ChangeRule::new(schedule.stop_tol, learner.dictionary());
+    let rule = StopRule::new(schedule.stop_tol, learner.dictionary());
     // Nobody could say later which sample of a test set was left out.
     let tests = TestSet::new(test, &Schedule { strict: true, ..schedule.clone() });
     let mut run = Run { learner, tests, schedule, progress, rule };
@@ -63,7 +63,7 @@ pub fn train_stream<T: Real>(
     let test = run.tests.at(run.progress.samples).cloned();
     let outcome = Outcome { ended, progress: run.progress, test };
     observer
-        .end(&Moment { progress: &outcome.progress, learner: run.learner, test: outcome.test.as_ref() }, &outcome)?;
+        .end(&Snapshot { progress: &outcome.progress, learner: run.learner, test: outcome.test.as_ref() }, &outcome)?;
     Ok(outcome)
 }
 
@@ -120,7 +120,7 @@ impl<T: Real> Run<'_, T> {
         self.progress.step = step.step;
         self.progress.samples += batch.len();
         self.progress.reseeded += step.update.reseeded;
-        self.rule.follow(&Alone, &visits, &step.own_codes)?;
+        self.rule.follow(&Solo, &visits, &step.own_codes)?;
         let (mut test, mut stop) = (None, false);
         if self.tests.are_due_after_step(before, self.progress.samples) {
             match self.tests.run(self.learner, &self.progress, Some(&step), observer) {
@@ -152,7 +152,7 @@ impl<T: Real> Run<'_, T> {
         Ok(self.rule.holds(self.learner.dictionary()).then_some(Ended::Converged))
     }
 
-    fn moment<'b>(&'b self, test: Option<&'b Evaluation>) -> Moment<'b, T> {
-        Moment { progress: &self.progress, learner: self.learner, test }
+    fn moment<'b>(&'b self, test: Option<&'b Evaluation>) -> Snapshot<'b, T> {
+        Snapshot { progress: &self.progress, learner: self.learner, test }
     }
 }

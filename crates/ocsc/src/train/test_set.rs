@@ -1,9 +1,9 @@
 //! When the test set is evaluated, and what came of it.
 
 use super::{Evaluation, Progress, Represented, Schedule, TEST_TOL, evaluate_by};
+use super::{Observer, Snapshot};
+use crate::comm::Shard;
 use crate::learner::{Learner, Step};
-use crate::observe::{Moment, Observer};
-use crate::team::Part;
 use crate::{Real, Result, Samples};
 
 /// The test set of a run, and its evaluations.
@@ -47,9 +47,9 @@ impl<'a, T: Real> TestSet<'a, T> {
         observer: &mut dyn Observer<T>,
     ) -> Result<Option<Evaluation>> {
         let Some(set) = self.set else { return Ok(None) };
-        observer.before_test(&Moment { progress, learner, test: None }, step)?;
-        let (team, monitor, strict) = (learner.team(), observer.monitor(), self.strict);
-        let of = Part::of(&*team, set).len();
+        observer.before_test(&Snapshot { progress, learner, test: None }, step)?;
+        let (comm, monitor, strict) = (learner.comm(), observer.monitor(), self.strict);
+        let of = Shard::of(&*comm, set).len();
         let mut done = 0;
         observer.testing(done, of);
         let mut each = |_, item: Result<Represented<'_, T>>| {
@@ -62,7 +62,7 @@ impl<'a, T: Real> TestSet<'a, T> {
             }
         };
         let (config, dictionary) = (learner.config(), learner.dictionary());
-        let test = evaluate_by(&*team, config, dictionary, set, TEST_TOL, &*monitor, &mut each)?;
+        let test = evaluate_by(&*comm, config, dictionary, set, TEST_TOL, &*monitor, &mut each)?;
         self.last = Some((progress.samples, test.clone()));
         Ok(Some(test))
     }

@@ -24,10 +24,10 @@
 //! **Cost** of an iteration: that of the system, and 2 K C transforms; memory 2 C K P besides the system's.
 
 use super::Updated;
-use crate::checkpoint::State;
-use crate::config::UpdateConfig;
 use crate::dictionary::project_unit_ball;
+use crate::state::State;
 use crate::statistics::at;
+use crate::update::UpdateConfig;
 use crate::{Code, Dictionary, Fourier, Real, Result, Scratch, Shape};
 use num_complex::Complex;
 use rayon::prelude::*;
@@ -177,7 +177,7 @@ impl<T: Real, S: System<T>> Admm<T, S> {
 pub(super) fn saved<T: Real>(state: &State<'_, T>, dictionary: &Dictionary<T>) -> Result<(Shape, f64)> {
     let [channels, depth, height, width] = state.numbers("sample_shape")?.map(|n: f64| n as usize);
     let [rho] = state.numbers("rho")?;
-    crate::config::positive("saved `rho`", rho)?;
+    crate::setting::positive("saved `rho`", rho)?;
     let shape = Shape { channels, depth, height, width };
     dictionary.check_sample_shape(shape)?;
     // Before anything is allocated for a shape that a damaged file made up.

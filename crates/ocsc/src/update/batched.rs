@@ -4,8 +4,8 @@
 
 use super::admm::{Admm, System, mean_power, saved};
 use super::{Update, Updated};
-use crate::checkpoint::State;
-use crate::config::UpdateConfig;
+use crate::state::State;
+use crate::update::UpdateConfig;
 use crate::{Code, Dictionary, Real, Result, Sample, Shape};
 
 /// A system that holds all codes.

@@ -46,10 +46,11 @@
 use super::reseed::{Patch, Reseed, candidates};
 use super::sweep::Sweep;
 use super::{Update, Updated};
-use crate::checkpoint::State;
-use crate::config::{BlockDescentConfig, Boundary};
+use crate::Boundary;
+use crate::state::State;
 use crate::statistics::plausible::check_lags;
 use crate::statistics::{Addend, Lags};
+use crate::update::BlockDescentConfig;
 use crate::{Code, Dictionary, Error, Real, Result, Sample};
 
 /// The update on lags.

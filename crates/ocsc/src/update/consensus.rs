@@ -18,8 +18,8 @@
 
 use super::admm::System;
 use super::batched::{AllCodes, Batched};
-use crate::checkpoint::State;
 use crate::simd::{Kernel, dispatch};
+use crate::state::State;
 use crate::statistics::{Codes, TILE, axpy, gather, inner, row_len};
 use crate::{Code, Dictionary, Error, Fourier, Real, Result, Sample, Shape};
 use num_complex::Complex;

@@ -15,8 +15,9 @@
 
 use super::fista::{Quadratic, minimise};
 use super::{Update, Updated};
-use crate::checkpoint::State;
-use crate::config::{Boundary, UpdateConfig};
+use crate::Boundary;
+use crate::state::State;
+use crate::update::UpdateConfig;
 use crate::{Code, Dictionary, Real, Result, Sample, Shape};
 use rayon::prelude::*;
 

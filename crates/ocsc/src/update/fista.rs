@@ -13,7 +13,7 @@
 //! Imaging Sciences 2(1), 2009.
 
 use super::Updated;
-use crate::config::UpdateConfig;
+use crate::update::UpdateConfig;
 use crate::{Dictionary, Real};
 
 /// A symmetric positive semidefinite matrix on dictionaries.

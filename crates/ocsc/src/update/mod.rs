@@ -22,6 +22,7 @@ mod ocdl1;
 mod ocdl2;
 mod ocsc;
 mod reseed;
+mod settings;
 mod sweep;
 
 pub use batched::{AllCodes, Batched};
@@ -36,8 +37,10 @@ pub use ocdl1::Ocdl1;
 pub use ocdl2::Ocdl2;
 pub use ocsc::Ocsc;
 pub(crate) use reseed::Patch;
+pub(crate) use settings::UpdatingConfig;
+pub use settings::{BlockDescentConfig, UpdateConfig};
 
-use crate::checkpoint::State;
+use crate::state::State;
 use crate::{Code, Dictionary, Real, Result, Sample};
 
 /// Absorbs samples with their codes, and updates the dictionary.

@@ -18,11 +18,12 @@
 
 use super::fista::{Quadratic, minimise};
 use super::{Update, Updated};
-use crate::checkpoint::State;
-use crate::config::{Boundary, UpdateConfig};
+use crate::Boundary;
 use crate::dot::dot;
+use crate::state::State;
 use crate::statistics::Lags;
 use crate::statistics::plausible::check_gram;
+use crate::update::UpdateConfig;
 use crate::{Code, Dictionary, Real, Result, Sample, Shape};
 use rayon::prelude::*;
 

@@ -19,10 +19,10 @@
 
 use super::fista::{Quadratic, minimise};
 use super::{Update, Updated};
-use crate::checkpoint::State;
-use crate::config::UpdateConfig;
+use crate::state::State;
 use crate::statistics::plausible::norms;
 use crate::statistics::{Spectra, n_freqs};
+use crate::update::UpdateConfig;
 use crate::{Code, Dictionary, Error, Real, Result, Sample, Scratch, Shape};
 use num_complex::Complex;
 use rayon::prelude::*;

@@ -4,7 +4,7 @@
 //! d(p) = C^p ( b^p + rho (v(p) - theta(p)) )                 eq. `sub_d_sol`, with the fixed rho of the statistics
 //! ```
 //!
-//! V and Theta start where the last update ended ([`crate::config::UpdateConfig::reset`] restores the paper's zeros).
+//! V and Theta start where the last update ended ([`crate::settings::UpdateConfig::reset`] restores the paper's zeros).
 //! The result is V, which is feasible; the paper returns crop F^-1 d, which need not be.
 //!
 //! **Cost** C K^2 P per iteration, for one channel at the speed of memory; memory K^2 P for the statistics, 2 C K P for
@@ -12,9 +12,9 @@
 
 use super::admm::{Admm, System, mean_power, saved};
 use super::{Update, Updated};
-use crate::checkpoint::State;
-use crate::config::UpdateConfig;
+use crate::state::State;
 use crate::statistics::Spectral;
+use crate::update::UpdateConfig;
 use crate::{Code, Dictionary, Fourier, Real, Result, Sample};
 use num_complex::Complex;
 

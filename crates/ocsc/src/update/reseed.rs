@@ -15,13 +15,11 @@
 //!
 //! The draw depends on the seed and the number of the update alone, so a resumed run goes on bit for bit.
 
-use crate::config::Boundary;
+use crate::Boundary;
 use crate::dictionary::project_unit_ball;
 use crate::statistics::Lags;
-use crate::team::wire::{Reader, put, put_count};
-use crate::{Code, Dictionary, Real, Result, Sample, Shape};
-use rand::{RngExt, SeedableRng};
-use rand_chacha::ChaCha8Rng;
+use crate::{Code, Dictionary, Real, Result, Sample, Shape, random};
+use rand::RngExt;
 
 /// Updates that a filter has to prove itself.
 const PATIENCE: usize = 10;
@@ -29,8 +27,6 @@ const PATIENCE: usize = 10;
 const SHARE: f64 = 1e-4;
 /// A new filter is drawn among so many of the worst patches.
 const FEW: usize = 4;
-/// The first of the random streams used here, one per update; visiting orders count up from 1.
-const STREAM: u64 = 1 << 63;
 
 /// When filters were seeded, and patches for those that are due.
 pub(super) struct Reseed {
@@ -43,23 +39,8 @@ pub(super) struct Reseed {
 /// A window of a residual.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Patch {
-    energy: f64,
-    values: Vec<f64>,
-}
-
-impl Patch {
-    /// Appends it to a message.
-    pub(crate) fn write(&self, bytes: &mut Vec<u8>) {
-        put(bytes, &[self.energy]);
-        put_count(bytes, self.values.len());
-        put(bytes, &self.values);
-    }
-
-    /// Reads it from a message.
-    pub(crate) fn read(from: &mut Reader<'_>) -> Result<Self> {
-        let (energy, n) = (from.one()?, from.count()?);
-        Ok(Patch { energy, values: from.many(n)? })
-    }
+    pub(crate) energy: f64,
+    pub(crate) values: Vec<f64>,
 }
 
 impl Reseed {
@@ -100,8 +81,7 @@ impl Reseed {
             return 0;
         }
         patches.sort_by(|a, b| b.energy.total_cmp(&a.energy));
-        let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
-        rng.set_stream(STREAM | t as u64);
+        let mut rng = random::stream(self.seed, random::reseeding(t));
         let (mut count, len) = (0, dictionary.shape().len());
         for k in self.due(lags, t) {
             if patches.is_empty() {

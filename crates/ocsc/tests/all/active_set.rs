@@ -2,8 +2,8 @@
 
 use crate::common::*;
 use ocsc::coder::{ActiveSet, Admm, Coded, Coder, Status};
-use ocsc::config::{ActiveSetConfig, Boundary, CoderConfig};
-use ocsc::observe::Silent;
+use ocsc::monitor::Silent;
+use ocsc::settings::{ActiveSetConfig, Boundary, CoderConfig};
 use ocsc::{Dictionary, Real, Sample, Shape};
 use proptest::prelude::*;
 

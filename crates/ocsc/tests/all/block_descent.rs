@@ -2,7 +2,7 @@
 
 use crate::common::lags::{direct, positions};
 use crate::common::*;
-use ocsc::config::{BlockDescentConfig, Boundary, UpdateConfig};
+use ocsc::settings::{BlockDescentConfig, Boundary, UpdateConfig};
 use ocsc::update::{BlockDescent, Ocsc, Update};
 use ocsc::{Code, Dictionary, Real, Sample, Shape};
 
@@ -305,9 +305,9 @@ fn no_samples_no_update() {
 
 #[test]
 fn settings_are_checked() {
-    assert!(BlockDescentConfig::default().validate().is_ok());
-    assert!(settings(0).validate().is_err());
-    assert!(BlockDescentConfig { tol: -1.0, ..settings(1) }.validate().is_err());
-    assert!(BlockDescentConfig { tol: f64::NAN, ..settings(1) }.validate().is_err());
-    assert!(BlockDescentConfig { forgetting: 0.5, ..settings(1) }.validate().is_err());
+    assert!(BlockDescentConfig::default().check_values().is_ok());
+    assert!(settings(0).check_values().is_err());
+    assert!(BlockDescentConfig { tol: -1.0, ..settings(1) }.check_values().is_err());
+    assert!(BlockDescentConfig { tol: f64::NAN, ..settings(1) }.check_values().is_err());
+    assert!(BlockDescentConfig { forgetting: 0.5, ..settings(1) }.check_values().is_err());
 }

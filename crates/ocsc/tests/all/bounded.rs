@@ -1,6 +1,6 @@
 //! Files and codes that claim more than there is: refused before memory is taken.
 
-use ocsc::config::Boundary;
+use ocsc::settings::Boundary;
 use ocsc::{Atom, Code, Dictionary, Error, Shape, checkpoint};
 use std::path::Path;
 
@@ -13,7 +13,7 @@ fn a_reconstruction_beyond_memory_is_refused() {
     let code = Code::new(4, [1, 65535, 65535], vec![atom(0, 0), atom(3, 65535 * 65535 - 1)]).unwrap();
     for boundary in [Boundary::Circular, Boundary::Zero, Boundary::Free] {
         let error = code.reconstruct(&dictionary, boundary).unwrap_err();
-        assert!(matches!(&error, Error::Memory(text) if text.contains("65")), "{error}");
+        assert!(matches!(&error, Error::Memory { what, .. } if what.contains("65")), "{error}");
     }
     let small = Code::new(4, [1, 5, 5], vec![atom(0, 0), atom(3, 24)]).unwrap();
     assert_eq!(

@@ -3,7 +3,7 @@
 use crate::common::exact::Exact;
 use crate::common::*;
 use ocsc::coder::{ActiveSet, Admm, Coded, Coder, Deconvnet, Fista, Masked, Space, Status};
-use ocsc::config::{ActiveSetConfig, Boundary, CoderConfig};
+use ocsc::settings::{ActiveSetConfig, Boundary, CoderConfig};
 use ocsc::{Dictionary, Real, Sample, Shape};
 use rand::RngExt;
 use rayon::prelude::*;

@@ -4,8 +4,9 @@ use crate::common::sealed::sealed;
 use crate::common::*;
 use ocsc::checkpoint::{Saved, load, save};
 use ocsc::learner::Step;
-use ocsc::observe::{Moment, Observer, Silent};
+use ocsc::monitor::Silent;
 use ocsc::train::{Ended, Progress, Schedule, train};
+use ocsc::train::{Observer, Snapshot};
 use ocsc::{Config, Online, Real, Result, Sample, Shape};
 use proptest::prelude::*;
 use safetensors::tensor::{Dtype, TensorView};
@@ -33,7 +34,7 @@ struct SaveAt<'a> {
 }
 
 impl<T: Real> Observer<T> for SaveAt<'_> {
-    fn step(&mut self, run: &Moment<'_, T>, step: &Step<T>) -> Result<ControlFlow<()>> {
+    fn step(&mut self, run: &Snapshot<'_, T>, step: &Step<T>) -> Result<ControlFlow<()>> {
         if step.step == self.step {
             save(self.path, run.learner, Some(run.progress))?;
             if self.stop {

@@ -4,7 +4,7 @@ use crate::common::*;
 use faer::Mat;
 use faer::linalg::solvers::{PartialPivLu, Solve};
 use ocsc::coder::{ActiveSet, Admm, Coded, Coder, Deconvnet, Fista, Masked, Space, Status};
-use ocsc::config::{ActiveSetConfig, Boundary, CoderConfig, StopRule};
+use ocsc::settings::{ActiveSetConfig, Boundary, CoderConfig, StopRule};
 use ocsc::{Dictionary, Real, Sample, Shape};
 use proptest::prelude::*;
 

@@ -2,8 +2,8 @@
 
 use crate::common::*;
 use ocsc::coder::{Admm, Coder};
-use ocsc::config::{Boundary, CoderConfig, UpdateConfig};
-use ocsc::observe::Silent;
+use ocsc::monitor::Silent;
+use ocsc::settings::{Boundary, CoderConfig, UpdateConfig};
 use ocsc::statistics::Spectral;
 use ocsc::train::{Progress, Schedule, evaluate, refuse, train};
 use ocsc::update::{Ocsc, Update};

@@ -2,9 +2,10 @@
 
 use crate::common::*;
 use ocsc::checkpoint::{load, save};
-use ocsc::config::Boundary;
 use ocsc::learner::Step;
-use ocsc::observe::{Moment, Observer, Silent};
+use ocsc::monitor::Silent;
+use ocsc::settings::Boundary;
+use ocsc::train::{Observer, Snapshot};
 use ocsc::train::{Progress, Schedule, evaluate, refuse, train};
 use ocsc::{Config, Dictionary, Method, Online, Real, Result, Sample, Shape};
 use std::ops::ControlFlow;
@@ -73,7 +74,7 @@ struct SaveAt {
 }
 
 impl<T: Real> Observer<T> for SaveAt {
-    fn step(&mut self, run: &Moment<'_, T>, step: &Step<T>) -> Result<ControlFlow<()>> {
+    fn step(&mut self, run: &Snapshot<'_, T>, step: &Step<T>) -> Result<ControlFlow<()>> {
         if step.step == self.step {
             save(&self.path, run.learner, Some(run.progress))?;
         }

@@ -2,7 +2,7 @@
 
 use crate::common::*;
 use num_complex::Complex;
-use ocsc::config::Boundary;
+use ocsc::settings::Boundary;
 use ocsc::{Fourier, Real};
 use proptest::prelude::*;
 use std::f64::consts::TAU;

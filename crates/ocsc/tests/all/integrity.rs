@@ -3,10 +3,10 @@
 use crate::common::sealed::Parts;
 use crate::common::*;
 use ocsc::checkpoint::{Saved, from_bytes, to_bytes};
-use ocsc::config::Boundary;
 use ocsc::fingerprint::{Fingerprint, SampleId, SampleList};
 use ocsc::learner::{initial, learner};
-use ocsc::observe::Silent;
+use ocsc::monitor::Silent;
+use ocsc::settings::Boundary;
 use ocsc::train::{Progress, Schedule, train};
 use ocsc::{Config, Learner, Method, Real, Result, Sample};
 use rand::RngExt;

@@ -2,7 +2,7 @@
 
 use crate::common::lags::{direct, positions};
 use crate::common::*;
-use ocsc::config::Boundary;
+use ocsc::settings::Boundary;
 use ocsc::statistics::Lags;
 use ocsc::{Code, Dictionary, Sample, Shape};
 use proptest::prelude::*;

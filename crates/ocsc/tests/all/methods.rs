@@ -2,10 +2,11 @@
 
 use crate::common::*;
 use ocsc::checkpoint::{load, save};
-use ocsc::config::{ActiveSetConfig, BatchConfig, BlockDescentConfig, Boundary};
 use ocsc::learner::{Step, initial, learner};
 use ocsc::memory::{Survey, memory};
-use ocsc::observe::{Moment, Observer, Silent};
+use ocsc::monitor::Silent;
+use ocsc::settings::{ActiveSetConfig, BatchConfig, BlockDescentConfig, Boundary};
+use ocsc::train::{Observer, Snapshot};
 use ocsc::train::{Progress, Schedule, evaluate, refuse, train};
 use ocsc::{Config, Dictionary, Learner, Method, Online, Real, Result, Sample, Shape};
 use std::ops::ControlFlow;
@@ -87,7 +88,7 @@ struct SaveAt<'a> {
 }
 
 impl<T: Real> Observer<T> for SaveAt<'_> {
-    fn step(&mut self, run: &Moment<'_, T>, _step: &Step<T>) -> Result<ControlFlow<()>> {
+    fn step(&mut self, run: &Snapshot<'_, T>, _step: &Step<T>) -> Result<ControlFlow<()>> {
         if run.progress.step != self.step {
             return Ok(ControlFlow::Continue(()));
         }

@@ -1,7 +1,7 @@
 //! The quality measures: against scikit-image, against direct sums, and by their properties.
 
-use ocsc::config::Boundary;
 use ocsc::metrics::{Objective, mse, psnr, range, sparsity, ssim};
+use ocsc::settings::Boundary;
 use ocsc::{Atom, Code, Dictionary, Sample, Shape};
 use proptest::prelude::*;
 

@@ -3,9 +3,9 @@
 use crate::common::lags::{direct, positions};
 use crate::common::*;
 use ocsc::checkpoint::{load, save};
-use ocsc::config::{BlockDescentConfig, Boundary};
 use ocsc::learner::Step;
-use ocsc::observe::{Moment, Observer};
+use ocsc::settings::{BlockDescentConfig, Boundary};
+use ocsc::train::{Observer, Snapshot};
 use ocsc::train::{Progress, Schedule, evaluate, refuse, train};
 use ocsc::update::{BlockDescent, Update};
 use ocsc::{Code, Config, Dictionary, Method, Online, Real, Result, Sample, Shape};
@@ -35,7 +35,7 @@ struct Watch {
 }
 
 impl<T: Real> Observer<T> for Watch {
-    fn step(&mut self, run: &Moment<'_, T>, step: &Step<T>) -> Result<ControlFlow<()>> {
+    fn step(&mut self, run: &Snapshot<'_, T>, step: &Step<T>) -> Result<ControlFlow<()>> {
         self.reseeded.push(step.update.reseeded);
         if let Some((_, path)) = self.save.as_ref().filter(|(at, _)| *at == step.step) {
             save(path, run.learner, Some(run.progress))?;

@@ -3,10 +3,11 @@
 use crate::common::*;
 use ocsc::checkpoint::{from_bytes, to_bytes};
 use ocsc::coder::{ActiveSet, Coder};
-use ocsc::config::{ActiveSetConfig, Boundary};
 use ocsc::learner::{Step, initial, learner};
-use ocsc::observe::{Moment, Monitor, Observer, Round, Silent};
+use ocsc::monitor::{Monitor, Round, Silent};
+use ocsc::settings::{ActiveSetConfig, Boundary};
 use ocsc::train::{Ended, Outcome, Progress, Schedule, Stream, evaluate, evaluate_by, refuse, train, train_stream};
+use ocsc::train::{Observer, Snapshot};
 use ocsc::{Config, Error, Learner, Method, Real, Result, Sample, Samples};
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -43,17 +44,17 @@ impl Notes {
 }
 
 impl<T: Real> Observer<T> for Notes {
-    fn step(&mut self, run: &Moment<'_, T>, step: &Step<T>) -> Result<ControlFlow<()>> {
+    fn step(&mut self, run: &Snapshot<'_, T>, step: &Step<T>) -> Result<ControlFlow<()>> {
         self.told.push(format!("step {}{}", step.step, if run.test.is_some() { " tested" } else { "" }));
         Ok(ControlFlow::Continue(()))
     }
 
-    fn pass(&mut self, run: &Moment<'_, T>) -> Result<ControlFlow<()>> {
+    fn pass(&mut self, run: &Snapshot<'_, T>) -> Result<ControlFlow<()>> {
         self.told.push(format!("pass {}{}", run.progress.pass, if run.test.is_some() { " tested" } else { "" }));
         Ok(ControlFlow::Continue(()))
     }
 
-    fn before_test(&mut self, run: &Moment<'_, T>, step: Option<&Step<T>>) -> Result<()> {
+    fn before_test(&mut self, run: &Snapshot<'_, T>, step: Option<&Step<T>>) -> Result<()> {
         assert_eq!(step.map(|step| step.step), step.map(|_| run.progress.step));
         self.told.push(format!("before test at {}", run.progress.samples));
         Ok(())
@@ -67,7 +68,7 @@ impl<T: Real> Observer<T> for Notes {
         self.monitor.clone()
     }
 
-    fn end(&mut self, run: &Moment<'_, T>, _: &Outcome) -> Result<()> {
+    fn end(&mut self, run: &Snapshot<'_, T>, _: &Outcome) -> Result<()> {
         self.told.push(if run.test.is_some() { "end tested".to_owned() } else { "end".to_owned() });
         Ok(())
     }
@@ -263,7 +264,7 @@ fn an_evaluation_reads_every_sample_once() {
     assert_eq!(evaluation.psnr, samples.iter().map(psnr).sum::<f64>() / samples.len() as f64);
 
     let enough = Enough { after: 4, ..Enough::default() };
-    let alone = ocsc::team::Alone;
+    let alone = ocsc::comm::Solo;
     let stopped = evaluate_by(&alone, &config, &dictionary, &samples, 1e-3, &enough, &mut refuse);
     assert!(matches!(stopped, Err(Error::Stopped)));
 }

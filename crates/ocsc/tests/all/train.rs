@@ -2,8 +2,9 @@
 
 use crate::common::*;
 use ocsc::learner::Step;
-use ocsc::observe::{Moment, Observer, Silent};
+use ocsc::monitor::Silent;
 use ocsc::train::{Ended, Outcome, Progress, Schedule, evaluate, refuse, train, visiting_order};
+use ocsc::train::{Observer, Snapshot};
 use ocsc::{Config, Dictionary, Method, Online, Real, Result, Sample, Samples, Shape};
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -122,7 +123,7 @@ struct Recorder {
 }
 
 impl<T: Real> Observer<T> for Recorder {
-    fn step(&mut self, run: &Moment<'_, T>, step: &Step<T>) -> Result<ControlFlow<()>> {
+    fn step(&mut self, run: &Snapshot<'_, T>, step: &Step<T>) -> Result<ControlFlow<()>> {
         assert_eq!((run.progress.step, run.learner.step()), (step.step, step.step));
         self.steps.push(*run.progress);
         self.objectives.push(step.objective());
@@ -130,13 +131,13 @@ impl<T: Real> Observer<T> for Recorder {
         std::thread::sleep(self.sleep);
         Ok(if self.stop_at == Some(step.step) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     }
-    fn pass(&mut self, run: &Moment<'_, T>) -> Result<ControlFlow<()>> {
+    fn pass(&mut self, run: &Snapshot<'_, T>) -> Result<ControlFlow<()>> {
         self.passes += 1;
         assert_eq!((run.progress.pass, run.progress.visited), (self.passes, 0));
         self.tests.extend(run.test.map(|t| (run.progress.samples, t.objective)));
         Ok(ControlFlow::Continue(()))
     }
-    fn end(&mut self, _: &Moment<'_, T>, outcome: &Outcome) -> Result<()> {
+    fn end(&mut self, _: &Snapshot<'_, T>, outcome: &Outcome) -> Result<()> {
         assert!(self.ended.replace(outcome.ended).is_none(), "once");
         Ok(())
     }

@@ -3,7 +3,7 @@
 use crate::common::*;
 use faer::linalg::solvers::{PartialPivLu, Solve};
 use faer::{Mat, c64};
-use ocsc::config::{BlockDescentConfig, Boundary, UpdateConfig};
+use ocsc::settings::{BlockDescentConfig, Boundary, UpdateConfig};
 use ocsc::update::{BlockDescent, Cbpdn, Consensus, Deconvnet, Fcsc, Ffcsc, Ocdl1, Ocdl2, Ocsc, Update};
 use ocsc::{Code, Dictionary, Fourier, Real, Sample, Shape};
 use proptest::prelude::*;

@@ -1,7 +1,7 @@
 //! Gray and colour in one set, opacities, and bands beyond red, green and blue.
 
 use super::*;
-use crate::crew::Crew;
+use crate::ranks::Ranks;
 use ::image::{GrayImage, Luma, Rgb, RgbImage, Rgba, RgbaImage};
 use std::fs::File;
 use tiff::encoder::{TiffEncoder, colortype};
@@ -21,7 +21,7 @@ fn folder_of(kinds: &str) -> tempfile::TempDir {
 }
 
 fn words(source: &Source, channels: Option<usize>) -> Vec<String> {
-    Crew::alone().channels(source).unwrap().words(channels, |i| source.file_stem(i))
+    Ranks::alone().channels(source).unwrap().words(channels, |i| source.file_stem(i))
 }
 
 #[test]
@@ -29,7 +29,7 @@ fn the_majority_decides_and_gray_is_repeated() {
     for (kinds, majority) in [("ccg", 3), ("ggc", 1), ("gc", 3), ("gggg", 1), ("aag", 3)] {
         let folder = folder_of(kinds);
         let source = open(folder.path(), "").unwrap();
-        let counts = Crew::alone().channels(&source).unwrap();
+        let counts = Ranks::alone().channels(&source).unwrap();
         assert_eq!(counts.majority(), Some(majority), "{kinds}");
     }
     let folder = folder_of("ccg");

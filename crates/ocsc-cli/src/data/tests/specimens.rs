@@ -7,7 +7,7 @@ use crate::data::codes::write_code;
 use crate::data::{npy, npz};
 use ::image::{DynamicImage, GrayImage, ImageBuffer, ImageFormat, LumaA, Rgb, RgbImage};
 use ocsc::learner::learner;
-use ocsc::observe::Silent;
+use ocsc::monitor::Silent;
 use ocsc::train::Progress;
 use ocsc::{Atom, Code, Config, Dictionary, Sample, Shape, checkpoint};
 use std::io::{Cursor, Write};

@@ -10,7 +10,7 @@
 //! filter minus one: atoms overlap only with those of the same tile and its eight neighbours.
 
 use super::frame::Frame;
-use crate::config::Boundary;
+use crate::Boundary;
 
 /// Bands have at least so many lines, tiles so many columns.
 const LEAST: usize = 16;

@@ -200,7 +200,7 @@ mod x86 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Boundary;
+    use crate::Boundary;
     use crate::{Dictionary, Shape};
 
     /// The integers, plainly.

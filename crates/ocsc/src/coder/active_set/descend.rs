@@ -11,8 +11,8 @@
 
 use super::filters::Filters;
 use super::frame::{Frame, GROUP, LANES};
+use crate::Boundary;
 use crate::Real;
-use crate::config::Boundary;
 use crate::simd::Kernel;
 
 /// One atom of the active list.

@@ -10,7 +10,7 @@
 //!
 //! Values that a mask hides are like the frame of `free`: their residual is zero by definition.
 
-use crate::config::Boundary;
+use crate::Boundary;
 use crate::{Error, Real, Result, Sample, Shape};
 
 /// Atoms are handled in blocks of this many columns.

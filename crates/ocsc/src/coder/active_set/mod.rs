@@ -38,9 +38,11 @@ mod residual;
 
 use super::certificate::{Terms, Weight};
 use super::{Admm, Coded, Coder, Status, relative};
-use crate::config::{ActiveSetConfig, Boundary, CoderConfig, positive};
+use crate::Boundary;
+use crate::coder::{ActiveSetConfig, CoderConfig};
 use crate::metrics::Objective;
-use crate::observe::{Monitor, Round, Silent, check_wanted};
+use crate::monitor::{Monitor, Round, Silent, check_wanted};
+use crate::setting::positive;
 use crate::{Atom, Code, Dictionary, Error, Real, Result, Sample};
 use bands::Bands;
 use bound::Wide;

@@ -9,8 +9,8 @@ use super::bands::Bands;
 use super::descend::Active;
 use super::frame::{Frame, LANES};
 use super::list::List;
+use crate::Boundary;
 use crate::coder::certificate::Terms;
-use crate::config::Boundary;
 use crate::{Real, Sample};
 use rayon::prelude::*;
 

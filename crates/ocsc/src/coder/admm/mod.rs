@@ -34,10 +34,10 @@
 
 mod gram;
 pub(super) mod plan;
-pub(super) mod prox;
 
 use super::{Coded, Coder, Status, relative};
-use crate::config::{CoderConfig, StopRule, positive};
+use crate::coder::{CoderConfig, StopRule};
+use crate::setting::positive;
 use crate::{Code, Dictionary, Real, Result, Sample};
 use plan::Plan;
 
@@ -60,7 +60,7 @@ impl<T: Real> Admm<T> {
     pub fn new(dictionary: &Dictionary<T>, beta: f64, tol: f64, config: CoderConfig) -> Result<Self> {
         positive("beta", beta)?;
         positive("tol", tol)?;
-        config.validate()?;
+        config.check_values()?;
         Ok(Admm { beta, tol, config, dictionary: dictionary.clone(), plan: None })
     }
 }

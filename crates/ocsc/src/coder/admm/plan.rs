@@ -1,9 +1,9 @@
 //! The state of the iteration for samples of one shape, and its steps. The mathematics is in the parent module.
 
 use super::super::dual::{Claim, Exact, Proven};
+use super::super::prox::{LANES, Sums, clip, prox, soft};
 use super::super::{Coded, Status, dual_value, residual};
 use super::gram::Gram;
-use super::prox::{LANES, Sums, clip, prox, soft};
 use crate::convolve::{Canvas, Taps};
 use crate::fourier::{Fourier, Scratch};
 use crate::simd::{Kernel, dispatch};

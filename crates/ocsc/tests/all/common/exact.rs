@@ -1,7 +1,7 @@
 //! The naive twin of objectives and gaps: the definition, tap by tap, in f64, for every boundary, mask, sign and weight.
 
 use super::widen;
-use ocsc::config::{ActiveSetConfig, Boundary};
+use ocsc::settings::{ActiveSetConfig, Boundary};
 use ocsc::{Code, Dictionary, Real, Sample, Shape};
 
 /// A problem on the grid that holds every atom: the sample with filter-minus-one pixels before and behind each axis.

@@ -1,6 +1,6 @@
 //! The naive twin of the reconstruction for every boundary.
 
-use ocsc::config::Boundary;
+use ocsc::settings::Boundary;
 use ocsc::{Code, Dictionary, Sample, Shape};
 
 /// How many positions each axis has.

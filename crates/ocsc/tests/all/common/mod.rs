@@ -19,7 +19,7 @@ pub(crate) fn data_dir() -> Option<PathBuf> {
     None
 }
 
-use ocsc::config::{Boundary, CoderConfig, StopRule};
+use ocsc::settings::{Boundary, CoderConfig, StopRule};
 use ocsc::{Atom, Code, Config, Dictionary, Method, Real, Sample, Shape};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;

@@ -4,8 +4,8 @@
 //! memory does not grow with the number of samples.
 
 use crate::coder::Coded;
-use crate::team::wire::{Reader, put_count};
-use crate::team::{Team, gather};
+use crate::comm::wire::{Reader, put_code, put_count};
+use crate::comm::{Comm, all_gather};
 use crate::{Code, Dictionary, Real, Result};
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 const FOLLOWED: usize = 16;
 
 /// The paper's stopping rule, over whole passes.
-pub(super) struct ChangeRule<T: Real> {
+pub(super) struct StopRule<T: Real> {
     tol: Option<f64>,
     dictionary: Dictionary<T>,
     codes: BTreeMap<usize, Code<T>>,
@@ -21,26 +21,26 @@ pub(super) struct ChangeRule<T: Real> {
     changes: Vec<f64>,
 }
 
-impl<T: Real> ChangeRule<T> {
+impl<T: Real> StopRule<T> {
     pub(super) fn new(tol: Option<f64>, dictionary: &Dictionary<T>) -> Self {
-        ChangeRule { tol, dictionary: dictionary.clone(), codes: BTreeMap::new(), changes: Vec::new() }
+        StopRule { tol, dictionary: dictionary.clone(), codes: BTreeMap::new(), changes: Vec::new() }
     }
 
     /// Looks at the codes of a step, also at those of the other members: next time a sample may be another one's.
-    pub(super) fn follow(&mut self, team: &dyn Team, visited: &[usize], coded: &[Coded<T>]) -> Result<()> {
+    pub(super) fn follow(&mut self, comm: &dyn Comm, visited: &[usize], coded: &[Coded<T>]) -> Result<()> {
         if self.tol.is_none() {
             return Ok(());
         }
         let mut bytes = Vec::new();
         for (&i, coded) in visited.iter().zip(coded).filter(|(i, _)| **i < FOLLOWED) {
             put_count(&mut bytes, i);
-            coded.code.write(&mut bytes);
+            put_code(&mut bytes, &coded.code);
         }
         let mut codes = BTreeMap::new();
-        for bytes in gather(team, &bytes) {
+        for bytes in all_gather(comm, &bytes) {
             let mut from = Reader::new(&bytes);
             while !from.is_empty() {
-                codes.insert(from.count()?, Code::read(&mut from)?);
+                codes.insert(from.count()?, from.code()?);
             }
         }
         for (i, code) in codes {

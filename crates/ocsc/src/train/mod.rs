@@ -2,39 +2,40 @@
 //!
 //! It visits all samples in a new seeded order in every pass, hands batches to the learner, evaluates a test set now
 //! and then, tells an observer, and stops when the passes are done, the time is up, the observer says so, or the
-//! paper's rule holds (`change.rs`). Samples are read ahead by other threads; one that cannot be read is passed over.
+//! paper's rule holds (`stopping.rs`). Samples are read ahead by other threads; one that cannot be read is passed over.
 //!
 //! The clocks count learning only: reading samples, evaluation and observers are not charged.
 //!
-//! A learner that is one of a [`Team`] is given its part of every batch. All members make the same passes and steps, stop
+//! A learner that is one of a [`Comm`] is given its part of every batch. All members make the same passes and steps, stop
 //! together, and count the samples and processors of all; the wall clock is each one's own.
 
-mod change;
 mod clock;
 mod evaluate;
+mod observer;
+mod prefetch;
+mod stopping;
 mod stream;
 mod test_set;
 
 pub use evaluate::{Each, Evaluation, Item, Represented, TEST_TOL, code_each, evaluate, evaluate_by, refuse};
+pub use observer::{Observer, Snapshot};
 pub use stream::{Stream, train_stream};
 
-use crate::ahead::{Ahead, Visit};
+use crate::comm::wire::{Reader, put};
+use crate::comm::{Comm, split};
 use crate::learner::{Learner, Step};
-use crate::observe::{Moment, Monitor, Observer, check_wanted};
-use crate::team::wire::{Reader, put};
-use crate::team::{Team, split};
+use crate::monitor::{Monitor, check_wanted};
 use crate::text::counted;
-use crate::{Config, Dictionary, Error, Real, Result, Sample, Samples};
-use change::ChangeRule;
+use crate::{Config, Dictionary, Error, Real, Result, Sample, Samples, random};
 use clock::Clock;
 use evaluate::none_left;
-use rand::SeedableRng;
+use prefetch::{Prefetch, Visit};
 use rand::seq::SliceRandom;
-use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
+use stopping::StopRule;
 use test_set::TestSet;
 
 /// How long to train and how often to look. The number of passes, the batch size and the seed are in [`Config`].
@@ -119,8 +120,8 @@ pub fn train<T: Real>(
         return Err(Error::invalid("data set", expected, samples.len()));
     }
     progress.of = samples.len();
-    let (config, begun, team) = (learner.config().clone(), progress, learner.team());
-    let (n, seed, size, members) = (samples.len(), config.seed, config.batch_size, team.clone());
+    let (config, begun, comm) = (learner.config().clone(), progress, learner.comm());
+    let (n, seed, size, members) = (samples.len(), config.seed, config.batch_size, comm.clone());
     let visits = (begun.pass..config.passes).flat_map(move |pass| {
         let done = if pass == begun.pass { begun.visited } else { 0 };
         let (order, members) = (visiting_order(n, seed, pass), members.clone());
@@ -128,21 +129,21 @@ pub fn train<T: Real>(
         let mine = batches.flat_map(move |at| part(&*members, samples, &order[at..n.min(at + size)]));
         mine.map(move |(_, index)| Visit { index, pass: Some(pass) })
     });
-    Ahead::run(samples, visits, |ahead| {
-        let (tests, rule) = (TestSet::new(test, schedule), ChangeRule::new(schedule.stop_tol, learner.dictionary()));
+    Prefetch::run(samples, visits, |prefetch| {
+        let (tests, rule) = (TestSet::new(test, schedule), StopRule::new(schedule.stop_tol, learner.dictionary()));
         let (waited, unusable) = (progress.waiting_seconds, BTreeSet::new());
-        let run = Run { samples, tests, schedule, config, team, rule, progress, waited, unusable, first_bad: None };
-        run.run(ahead, learner, observer)
+        let run = Run { samples, tests, schedule, config, comm, rule, progress, waited, unusable, first_bad: None };
+        run.run(prefetch, learner, observer)
     })
 }
 
 /// The samples of a batch that fall to this member, with their places in it.
-fn part<T: Real>(team: &dyn Team, samples: &dyn Samples<T>, batch: &[usize]) -> Vec<(usize, usize)> {
-    if team.size() == 1 {
+fn part<T: Real>(comm: &dyn Comm, samples: &dyn Samples<T>, batch: &[usize]) -> Vec<(usize, usize)> {
+    if comm.size() == 1 {
         return batch.iter().copied().enumerate().collect();
     }
     let sizes: Vec<usize> = batch.iter().map(|index| samples.size(*index)).collect();
-    split(&sizes, team.size()).swap_remove(team.rank()).into_iter().map(|place| (place, batch[place])).collect()
+    split(&sizes, comm.size()).swap_remove(comm.rank()).into_iter().map(|place| (place, batch[place])).collect()
 }
 
 /// A run on a data set.
@@ -151,8 +152,8 @@ struct Run<'a, T: Real> {
     tests: TestSet<'a, T>,
     schedule: &'a Schedule,
     config: Config,
-    team: Arc<dyn Team>,
-    rule: ChangeRule<T>,
+    comm: Arc<dyn Comm>,
+    rule: StopRule<T>,
     progress: Progress,
     /// How long it had waited for samples before it was resumed.
     waited: f64,
@@ -185,11 +186,11 @@ struct Wish {
 
 impl Wish {
     /// What anybody wants. The others' processor time goes into the progress, which has it a step late.
-    fn of_all(self, team: &dyn Team, progress: &mut Progress) -> Result<Wish> {
+    fn of_all(self, comm: &dyn Comm, progress: &mut Progress) -> Result<Wish> {
         let mut bytes = Vec::new();
         put(&mut bytes, &[f64::from(u8::from(self.stop)), f64::from(u8::from(self.late)), self.cpu]);
-        let all = team.gather(&bytes, &vec![bytes.len(); team.size()]);
-        let all: Vec<[f64; 3]> = Reader::new(&all).many(team.size())?;
+        let all = comm.all_gather(&bytes, &vec![bytes.len(); comm.size()]);
+        let all: Vec<[f64; 3]> = Reader::new(&all).many(comm.size())?;
         progress.cpu_seconds += all.iter().map(|[_, _, cpu]| cpu).sum::<f64>() - self.cpu;
         let any = |which: usize| all.iter().any(|wish| wish[which] > 0.0);
         Ok(Wish { stop: any(0), late: any(1), ..self })
@@ -200,14 +201,14 @@ impl<T: Real> Run<'_, T> {
     /// Trains to the end.
     fn run(
         mut self,
-        ahead: &Ahead<'_, T>,
+        prefetch: &Prefetch<'_, T>,
         learner: &mut dyn Learner<T>,
         observer: &mut dyn Observer<T>,
     ) -> Result<Outcome> {
-        if ahead.reads_in_line() {
-            observer.notice("no thread could be started to read samples ahead: they are read one by one");
+        if prefetch.reads_in_line() {
+            observer.notice("no thread could be started to read samples prefetch: they are read one by one");
         }
-        let mut ended = self.passes(ahead, learner, observer)?;
+        let mut ended = self.passes(prefetch, learner, observer)?;
         let is_early = matches!(ended, Ended::Converged | Ended::TimeLimit);
         if is_early && self.tests.are_due_after_pass(self.progress.samples, true) {
             ended = match self.tests.run(learner, &self.progress, None, observer) {
@@ -217,13 +218,13 @@ impl<T: Real> Run<'_, T> {
         }
         let test = self.tests.at(self.progress.samples).cloned();
         let outcome = Outcome { ended, progress: self.progress, test };
-        observer.end(&Moment { progress: &outcome.progress, learner, test: outcome.test.as_ref() }, &outcome)?;
+        observer.end(&Snapshot { progress: &outcome.progress, learner, test: outcome.test.as_ref() }, &outcome)?;
         Ok(outcome)
     }
 
     fn passes(
         &mut self,
-        ahead: &Ahead<'_, T>,
+        prefetch: &Prefetch<'_, T>,
         learner: &mut dyn Learner<T>,
         observer: &mut dyn Observer<T>,
     ) -> Result<Ended> {
@@ -232,7 +233,7 @@ impl<T: Real> Run<'_, T> {
             let (order, began) = (visiting_order(n, self.config.seed, self.progress.pass), self.progress.samples);
             let is_whole = self.progress.visited == 0;
             while self.progress.visited < n {
-                if let Some(ended) = self.step(&order, ahead, learner, observer)? {
+                if let Some(ended) = self.step(&order, prefetch, learner, observer)? {
                     return Ok(ended);
                 }
             }
@@ -250,12 +251,12 @@ impl<T: Real> Run<'_, T> {
     fn step(
         &mut self,
         order: &[usize],
-        ahead: &Ahead<'_, T>,
+        prefetch: &Prefetch<'_, T>,
         learner: &mut dyn Learner<T>,
         observer: &mut dyn Observer<T>,
     ) -> Result<Option<Ended>> {
         let before = self.progress;
-        let made = match self.learn(order, ahead, learner, observer) {
+        let made = match self.learn(order, prefetch, learner, observer) {
             Err(Error::Stopped) => {
                 // Nothing of the batch was learned.
                 self.progress = before;
@@ -271,10 +272,10 @@ impl<T: Real> Run<'_, T> {
                 tested => test = tested?,
             }
         }
-        let moment = Moment { progress: &self.progress, learner, test: test.as_ref() };
+        let moment = Snapshot { progress: &self.progress, learner, test: test.as_ref() };
         stop |= observer.step(&moment, &step)?.is_break();
         let late = self.schedule.time_limit.is_some_and(|limit| self.progress.seconds >= limit.as_secs_f64());
-        let wish = Wish { stop, late, cpu }.of_all(&*self.team, &mut self.progress)?;
+        let wish = Wish { stop, late, cpu }.of_all(&*self.comm, &mut self.progress)?;
         Ok(if wish.stop { Some(Ended::Stopped) } else { wish.late.then_some(Ended::TimeLimit) })
     }
 
@@ -282,19 +283,19 @@ impl<T: Real> Run<'_, T> {
     fn learn(
         &mut self,
         order: &[usize],
-        ahead: &Ahead<'_, T>,
+        prefetch: &Prefetch<'_, T>,
         learner: &mut dyn Learner<T>,
         observer: &mut dyn Observer<T>,
     ) -> Result<Option<Made<T>>> {
         let monitor = observer.monitor();
         let visits = self.config.batch_size.min(order.len() - self.progress.visited);
-        let mine = part(&*self.team, self.samples, &order[self.progress.visited..][..visits]);
-        let batch = self.batch(ahead, &mine, learner.dictionary(), &*monitor, observer);
+        let mine = part(&*self.comm, self.samples, &order[self.progress.visited..][..visits]);
+        let batch = self.batch(prefetch, &mine, learner.dictionary(), &*monitor, observer);
         let Batch { places, visited, samples: batch } = batch.map_err(|error| learner.give_up(error))?;
-        self.progress.waiting_seconds = self.waited + ahead.waited().as_secs_f64();
+        self.progress.waiting_seconds = self.waited + prefetch.waited().as_secs_f64();
         self.progress.visited += visits;
-        let clock = Clock::start(ahead);
-        let step = match (self.team.size() > 1, batch.is_empty()) {
+        let clock = Clock::start(prefetch);
+        let step = match (self.comm.size() > 1, batch.is_empty()) {
             (true, _) => Some(learner.learn(&places, &batch, &*monitor)?),
             (false, true) => None,
             (false, false) => {
@@ -303,14 +304,14 @@ impl<T: Real> Run<'_, T> {
             }
         };
         let ended_pass = if self.progress.visited == order.len() { learner.end_of_pass()? } else { None };
-        let cpu = clock.stop(ahead, &mut self.progress);
+        let cpu = clock.stop(prefetch, &mut self.progress);
         let learned = step.as_ref().map_or(0, |step| step.totals.count);
         self.progress.skipped += visits - learned;
         let Some(mut step) = step.filter(|_| learned > 0) else { return Ok(None) };
         if let Some((change, update)) = ended_pass {
             (step.dictionary_change, step.update) = (change, update);
         }
-        self.rule.follow(&*self.team, &visited, &step.own_codes)?;
+        self.rule.follow(&*self.comm, &visited, &step.own_codes)?;
         self.progress.step = step.step;
         self.progress.samples += learned;
         self.progress.reseeded += step.update.reseeded;
@@ -330,9 +331,9 @@ impl<T: Real> Run<'_, T> {
             }
         }
         (self.progress.pass, self.progress.visited) = (self.progress.pass + 1, 0);
-        let flow = observer.pass(&Moment { progress: &self.progress, learner, test: test.as_ref() })?;
+        let flow = observer.pass(&Snapshot { progress: &self.progress, learner, test: test.as_ref() })?;
         let wish = Wish { stop: flow.is_break(), late: false, cpu: 0.0 };
-        if wish.of_all(&*self.team, &mut self.progress)?.stop {
+        if wish.of_all(&*self.comm, &mut self.progress)?.stop {
             return Ok(Some(Ended::Stopped));
         }
         Ok(self.rule.holds(learner.dictionary()).then_some(Ended::Converged))
@@ -341,14 +342,14 @@ impl<T: Real> Run<'_, T> {
     /// The usable samples of these visits.
     fn batch(
         &mut self,
-        ahead: &Ahead<'_, T>,
+        prefetch: &Prefetch<'_, T>,
         visits: &[(usize, usize)],
         dictionary: &Dictionary<T>,
         monitor: &dyn Monitor,
         observer: &mut dyn Observer<T>,
     ) -> Result<Batch<T>> {
         let mut batch = Batch { places: Vec::new(), visited: Vec::new(), samples: Vec::with_capacity(visits.len()) };
-        for ((place, _), (Visit { index, .. }, sample)) in visits.iter().zip(std::iter::from_fn(|| ahead.next())) {
+        for ((place, _), (Visit { index, .. }, sample)) in visits.iter().zip(std::iter::from_fn(|| prefetch.next())) {
             check_wanted(monitor)?;
             match sample.and_then(|sample| dictionary.check_sample_shape(sample.shape()).map(|()| sample)) {
                 Ok(sample) => {
@@ -375,9 +376,7 @@ impl<T: Real> Run<'_, T> {
 /// The order of visits in one pass: a permutation that depends on the seed and the pass alone, so that a resumed run
 /// goes on in the same order.
 pub fn visiting_order(n_samples: usize, seed: u64, pass: usize) -> Vec<usize> {
-    let mut rng = ChaCha8Rng::seed_from_u64(seed);
-    // Stream 0 belongs to the initial dictionary.
-    rng.set_stream(1 + pass as u64);
+    let mut rng = random::stream(seed, random::visits(pass));
     let mut order: Vec<usize> = (0..n_samples).collect();
     order.shuffle(&mut rng);
     order

@@ -14,7 +14,7 @@
 //! divided, for twice phi through the network. psi is always summed. All sums are exact (`team/exact.rs`), and the choice
 //! depends on the batch alone, so nothing depends on the number of members, not even the last bit.
 //!
-//! **Reproducible.** [`Online`](super::Online) adds sample by sample. With [`Together::reproducible`] every sample's code and
+//! **Reproducible.** [`Online`](super::Online) adds sample by sample. With [`Distributed::reproducible`] every sample's code and
 //! psi travel, and are added one by one in the order of the batch: then the bits are those of one process. It costs the bytes
 //! of psi for every sample, and every member the work of absorbing all samples.
 //!
@@ -22,34 +22,33 @@
 //! update, and would drift apart.
 
 mod message;
-mod sums;
 
 use super::{CodeSums, Learner, Step, check_values, finite_or_old, settled};
-use crate::checkpoint::State;
 use crate::coder::{Coded, Coder};
-use crate::observe::{Monitor, Silent};
+use crate::comm::exact::Exact;
+use crate::comm::reduction::{PARTS, Reduction, Rows};
+use crate::comm::wire::{Reader, put};
+use crate::comm::{Comm, failed};
+use crate::monitor::{Monitor, Silent};
+use crate::state::State;
 use crate::statistics::{Addend, Lags};
-use crate::team::exact::Exact;
-use crate::team::wire::{Reader, put};
-use crate::team::{Team, failed};
 use crate::update::{BlockDescent, Share, Update, Updated};
 use crate::{Config, Dictionary, Error, Method, Real, Result, Sample};
 use message::{FAILED, Header, Message, STOPPED, Told, WELL, Way};
 use std::sync::Arc;
-use sums::{PARTS, Part, Sums};
 
 /// A member of a team that learns one dictionary.
-pub struct Together<T: Real> {
+pub struct Distributed<T: Real> {
     config: Config,
     dictionary: Dictionary<T>,
     coder: Box<dyn Coder<T>>,
     update: BlockDescent<T>,
     step: usize,
-    team: Arc<dyn Team>,
+    comm: Arc<dyn Comm>,
     reproducible: bool,
     /// For phi of this member's own samples; made when it is first needed.
     phi: Vec<i64>,
-    sums: Sums,
+    reduction: Reduction,
 }
 
 /// What all members know after an exchange.
@@ -60,33 +59,33 @@ struct Exchanged<T: Real> {
     largest: [f64; 2],
 }
 
-impl<T: Real> Together<T> {
+impl<T: Real> Distributed<T> {
     /// A member that starts from a given dictionary, which overrides the number and shape of filters in `config`. All members
     /// must be given the same.
-    pub fn with_dictionary(config: Config, dictionary: Dictionary<T>, team: Arc<dyn Team>) -> Result<Self> {
+    pub fn with_dictionary(config: Config, dictionary: Dictionary<T>, comm: Arc<dyn Comm>) -> Result<Self> {
         let config = settled(config, &dictionary)?;
         if config.method != Method::Ocsc {
             let expected = "ocsc, whose statistics add over processes";
             return Err(Error::invalid("method", expected, config.method));
         }
-        let coder = T::learning_coder(&config, &dictionary)?;
+        let coder = config.method.coder(&dictionary, &config.learning())?;
         let update = BlockDescent::new(config.block_descent.clone(), config.boundary, config.seed);
-        Ok(Together {
+        Ok(Distributed {
             config,
             dictionary,
             coder,
             update,
             step: 0,
-            team,
+            comm,
             reproducible: false,
             phi: Vec::new(),
-            sums: Sums::default(),
+            reduction: Reduction::default(),
         })
     }
 
     /// Whether the dictionary is to be that of one process, bit for bit.
     pub fn reproducible(self, reproducible: bool) -> Self {
-        Together { reproducible, ..self }
+        Distributed { reproducible, ..self }
     }
 
     /// Learns from this member's part of a batch, at these places in it; the others must do the same with theirs. Without
@@ -121,7 +120,7 @@ impl<T: Real> Together<T> {
         drop(shares);
         let old = self.dictionary.clone();
         let update = self.update.update(&mut self.dictionary);
-        self.team.broadcast(bytemuck::cast_slice_mut(self.dictionary.data_mut()));
+        self.comm.broadcast(bytemuck::cast_slice_mut(self.dictionary.data_mut()));
         finite_or_old(&mut self.dictionary, &old)?;
         self.coder.set_dictionary(&self.dictionary);
         self.step += 1;
@@ -148,14 +147,14 @@ impl<T: Real> Together<T> {
             Err(Error::Stopped) => (STOPPED, Message::default()),
             Err(error) => (FAILED, Message { facts: error.to_string().into_bytes(), ..Message::default() }),
         };
-        let team = &*self.team;
+        let comm = &*self.comm;
         let mut header = Vec::new();
         let [facts, codes, psis] = [&mine.facts, &mine.codes, &mine.psis].map(|piece| piece.len() as u64);
         put(&mut header, &[ok, facts, codes, psis, mine.pairs as u64]);
         put(&mut header, &mine.largest);
-        let headers = team.gather(&header, &vec![header.len(); team.size()]);
+        let headers = comm.all_gather(&header, &vec![header.len(); comm.size()]);
         let mut from = Reader::new(&headers);
-        let headers = (0..team.size()).map(|_| Ok((from.one()?, from.one()?)));
+        let headers = (0..comm.size()).map(|_| Ok((from.one()?, from.one()?)));
         let headers: Vec<Header> = headers.collect::<Result<_>>()?;
         let is_well = headers.iter().all(|([ok, ..], _)| *ok == WELL);
         let pairs: u64 = headers.iter().map(|([.., pairs], _)| pairs).sum();
@@ -166,13 +165,13 @@ impl<T: Real> Together<T> {
             Way::Each => (facts + codes + psis) as usize,
         };
         let lengths: Vec<usize> = headers.iter().map(length).collect();
-        let all = team.gather(&mine.pieces(way), &lengths);
+        let all = comm.all_gather(&mine.pieces(way), &lengths);
         let (mut start, mut told, mut largest) = (0, Vec::new(), [0.0; 2]);
         for (rank, ((header, magnitudes), length)) in headers.iter().zip(lengths).enumerate() {
             let message = all.get(start..start + length).unwrap_or_default();
             start += length;
             if header[0] == FAILED {
-                return Err(failed(team, rank, message));
+                return Err(failed(comm, rank, message));
             }
             if is_well {
                 told.extend(Message::read(way, message)?);
@@ -182,7 +181,7 @@ impl<T: Real> Together<T> {
         if !is_well {
             return Err(Error::Stopped);
         }
-        if team.size() > 1 {
+        if comm.size() > 1 {
             told.sort_by_key(|told| told.place);
         }
         Ok(Exchanged { way, told, largest })
@@ -201,7 +200,7 @@ impl<T: Real> Together<T> {
     /// Puts everybody's samples into the statistics.
     fn absorb(&mut self, exchanged: Exchanged<T>, mine: &[Share<'_, T>]) -> Result<()> {
         let Exchanged { way, told, largest: [largest_psi, largest_z] } = exchanged;
-        let (boundary, filter, team) = (self.config.boundary, self.dictionary.shape(), &*self.team);
+        let (boundary, filter, comm) = (self.config.boundary, self.dictionary.shape(), &*self.comm);
         let (samples, constant) = (told.len(), told.iter().map(|told| told.constant).sum());
         let nonzeros: usize = told.iter().map(|told| told.nonzeros).sum();
         for Told { patches, code, psi, constant, .. } in told {
@@ -219,7 +218,7 @@ impl<T: Real> Together<T> {
         for (start, part) in mine.iter().flat_map(|share| share.addend.psi_parts(filter.len())) {
             psi[start..].iter_mut().zip(part).for_each(|(sum, v)| *sum += exact.units(v.f64()));
         }
-        team.sum(&mut psi);
+        comm.all_reduce(&mut psi);
         self.update.take(Vec::new(), |lags| {
             lags.add_linear(psi.iter().map(|units| exact.value(*units)), constant);
             Ok(())
@@ -229,25 +228,25 @@ impl<T: Real> Together<T> {
         }
         // An atom has one partner of a filter at a lag.
         let exact = Exact::new(largest_z * largest_z, nonzeros);
-        let (phi, sums) = (&mut self.phi, &mut self.sums);
+        let (phi, reduction) = (&mut self.phi, &mut self.reduction);
         self.update.take(Vec::new(), |lags| {
             phi.clear();
             phi.resize(Lags::<T>::phi_len(lags.n_filters(), filter), 0);
             let pairs = mine.iter().map(|share| lags.pairs(share.addend.code(), boundary));
             let pairs = pairs.collect::<Result<Vec<_>>>()?;
-            let make = |(filters, rows): Part<'_>| {
+            let make = |(filters, rows): Rows<'_>| {
                 for pairs in &pairs {
                     lags.sum_pairs(pairs, filters.clone(), rows, |product| exact.units(product));
                 }
             };
-            sums.run(team, lags.row_groups(phi, PARTS), make);
+            reduction.run(comm, lags.row_groups(phi, PARTS), make);
             lags.add_phi(phi, |units| exact.value(units));
             Ok(())
         })
     }
 }
 
-impl<T: Real> Learner<T> for Together<T> {
+impl<T: Real> Learner<T> for Distributed<T> {
     fn learn(&mut self, places: &[usize], samples: &[Sample<T>], monitor: &dyn Monitor) -> Result<Step<T>> {
         self.fit(places, samples, monitor)
     }
@@ -278,8 +277,8 @@ impl<T: Real> Learner<T> for Together<T> {
         Ok(())
     }
 
-    fn team(&self) -> Arc<dyn Team> {
-        self.team.clone()
+    fn comm(&self) -> Arc<dyn Comm> {
+        self.comm.clone()
     }
 
     fn give_up(&mut self, error: Error) -> Error {

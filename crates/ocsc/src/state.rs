@@ -1,14 +1,14 @@
 //! What a learner needs to go on bit for bit, on its way to and from a file.
 
-use crate::{Error, Method, Real, Result};
+use crate::{Error, Real, Result};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// The saved variables of a learner: flat arrays and scalars by name.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct State<'a, T: Clone> {
-    pub(super) arrays: BTreeMap<String, Cow<'a, [T]>>,
-    pub(super) numbers: BTreeMap<String, Vec<f64>>,
+    pub(crate) arrays: BTreeMap<String, Cow<'a, [T]>>,
+    pub(crate) numbers: BTreeMap<String, Vec<f64>>,
 }
 
 impl<'a, T: Real> State<'a, T> {
@@ -38,7 +38,7 @@ impl<'a, T: Real> State<'a, T> {
     }
 
     /// Refuses a state with other parts than a learner of this method has.
-    pub(super) fn check_names(&self, learner: &State<'_, T>, method: Method) -> Result<()> {
+    pub(crate) fn check_names(&self, learner: &State<'_, T>, method: impl std::fmt::Display) -> Result<()> {
         let names = |state: &State<'_, T>| -> Vec<String> {
             state.arrays.keys().chain(state.numbers.keys()).cloned().collect()
         };

@@ -7,8 +7,8 @@ use crate::console::{counted, told};
 use crate::data::{ChannelCounts, Source};
 use anyhow::Result;
 use ocsc::checkpoint::{Saved, from_bytes, read, to_bytes};
-use ocsc::learner::{Together, learner};
-use ocsc::team::{Alone, Team, broadcast, gather, gather_results};
+use ocsc::comm::{Comm, Solo, all_gather, all_gather_results, broadcast};
+use ocsc::learner::{Distributed, learner};
 use ocsc::{Config, Dictionary, Error, Learner, Real};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
@@ -18,38 +18,38 @@ use std::sync::Arc;
 pub(crate) type Sizes = Vec<[u32; 3]>;
 
 /// Those who run a command.
-pub struct Crew {
-    team: Arc<dyn Team>,
+pub struct Ranks {
+    comm: Arc<dyn Comm>,
     /// Whether it is a team that learns, even if it has one member.
     is_team: bool,
     reproducible: bool,
 }
 
-impl Crew {
+impl Ranks {
     /// This process and no other.
     pub fn alone() -> Self {
-        Crew { team: Arc::new(Alone), is_team: false, reproducible: false }
+        Ranks { comm: Arc::new(Solo), is_team: false, reproducible: false }
     }
 
     /// This process and others, who learn the same whatever their number, and if they are to be `reproducible`, what one
     /// process learns alone.
-    pub fn of(team: Arc<dyn Team>, reproducible: bool) -> Self {
-        Crew { team, is_team: true, reproducible }
+    pub fn of(comm: Arc<dyn Comm>, reproducible: bool) -> Self {
+        Ranks { comm, is_team: true, reproducible }
     }
 
     /// The processes.
-    pub(crate) fn team(&self) -> &dyn Team {
-        &*self.team
+    pub(crate) fn comm(&self) -> &dyn Comm {
+        &*self.comm
     }
 
     /// Whether there are others.
     pub(crate) fn is_many(&self) -> bool {
-        self.team.size() > 1
+        self.comm.size() > 1
     }
 
     /// Whether this is the one that reads and writes models.
     pub(crate) fn is_first(&self) -> bool {
-        self.team.rank() == 0
+        self.comm.rank() == 0
     }
 
     /// Reads a model file.
@@ -58,7 +58,7 @@ impl Crew {
             true => read(path),
             false => Ok(Vec::new()),
         };
-        from_bytes(&broadcast(&*self.team, bytes)?, path)
+        from_bytes(&broadcast(&*self.comm, bytes)?, path)
     }
 
     /// A learner, or this member's part of one.
@@ -70,7 +70,7 @@ impl Crew {
         if !self.is_team {
             return learner(config, dictionary);
         }
-        let together = Together::with_dictionary(config, dictionary, self.team.clone())?;
+        let together = Distributed::with_dictionary(config, dictionary, self.comm.clone())?;
         Ok(Box::new(together.reproducible(self.reproducible)))
     }
 
@@ -86,7 +86,7 @@ impl Crew {
             true => start().map_err(|e| Error::Source(told(&e))).and_then(|l| to_bytes(l.as_ref(), None)),
             false => Ok(Vec::new()),
         };
-        let saved = from_bytes::<T>(&broadcast(&*self.team, bytes)?, Path::new("start"))?;
+        let saved = from_bytes::<T>(&broadcast(&*self.comm, bytes)?, Path::new("start"))?;
         Ok(self.member(saved.config, saved.dictionary)?)
     }
 
@@ -98,18 +98,16 @@ impl Crew {
         let mut hash = DefaultHasher::new();
         (0..source.len()).for_each(|i| source.file_stem(i).hash(&mut hash));
         let mine = [source.len() as u64, hash.finish()].map(u64::to_le_bytes).concat();
-        let all = gather(&*self.team, &mine);
+        let all = all_gather(&*self.comm, &mine);
         let count = |bytes: &[u8]| bytes.first_chunk().map_or(0, |n| u64::from_le_bytes(*n));
         if let Some(rank) = all.iter().position(|bytes| *bytes != all[0]) {
             let (first, other) = (count(&all[0]), count(&all[rank]));
             let what = if first == other { "other names" } else { "another number of samples" };
-            return Err(Error::Team(format!(
-                "rank {rank} of {}: expected the {} that rank 0 sees, found {other} ({what}); all ranks must see the same data \
-                 under the same paths",
-                all.len(),
+            let message = format!(
+                "expected the {} that rank 0 sees, found {other} ({what}); all ranks must see the same data under the same paths",
                 counted(first as usize, "sample")
-            ))
-            .into());
+            );
+            return Err(Error::Rank { rank, of: all.len(), message }.into());
         }
         Ok(())
     }
@@ -117,14 +115,14 @@ impl Crew {
     /// How many samples have which channels, each looked up by one member.
     pub(crate) fn channels(&self, source: &Source) -> Result<ChannelCounts> {
         let mut mine = ChannelCounts::default();
-        for i in (self.team.rank()..source.len()).step_by(self.team.size()) {
+        for i in (self.comm.rank()..source.len()).step_by(self.comm.size()) {
             source.seen(i).into_iter().for_each(|seen| mine.add(i, seen));
         }
         if !self.is_many() {
             return Ok(mine);
         }
         let mut all = ChannelCounts::default();
-        for bytes in gather(&*self.team, &serde_json::to_vec(&mine)?) {
+        for bytes in all_gather(&*self.comm, &serde_json::to_vec(&mine)?) {
             all.merge(serde_json::from_slice(&bytes)?);
         }
         Ok(all)
@@ -137,8 +135,8 @@ impl Crew {
         source: &Source,
         check: impl Fn(usize, Result<[usize; 3]>) -> Result<Option<[usize; 3]>>,
     ) -> Result<Sizes> {
-        let members = self.team.size();
-        let mine = (self.team.rank()..source.len()).step_by(members).map(|i| {
+        let members = self.comm.size();
+        let mine = (self.comm.rank()..source.len()).step_by(members).map(|i| {
             let size = check(i, source.size(i))?.unwrap_or_default();
             Ok(size.map(|n| u32::try_from(n).unwrap_or(u32::MAX)))
         });
@@ -149,7 +147,7 @@ impl Crew {
         let bytes = |sizes: Sizes| sizes.into_flattened().into_iter().flat_map(u32::to_le_bytes).collect();
         let mine = mine.map(bytes).map_err(|e| Error::Source(told(&e)));
         let mut sizes = vec![[0; 3]; source.len()];
-        for (rank, bytes) in gather_results(&*self.team, mine)?.iter().enumerate() {
+        for (rank, bytes) in all_gather_results(&*self.comm, mine)?.iter().enumerate() {
             let theirs = bytes.as_chunks::<4>().0.as_chunks::<3>().0;
             let places = sizes.iter_mut().skip(rank).step_by(members);
             places.zip(theirs).for_each(|(size, their)| *size = their.map(u32::from_le_bytes));

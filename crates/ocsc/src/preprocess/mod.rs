@@ -171,3 +171,7 @@ fn per_plane(sample: Sample<f64>, mut step: impl FnMut(usize, &mut [f64], usize)
     }
     Sample::new(shape, data)
 }
+
+impl crate::setting::HasKind for Preprocess {
+    const KIND: crate::setting::Kind = crate::setting::Kind::Text;
+}

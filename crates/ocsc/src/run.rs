@@ -48,7 +48,7 @@ pub fn start<T: Real>(
     let Some(ratio) = beta_ratio else {
         return Ok(Started { learner: learner(config, dictionary)?, beta_max: None });
     };
-    crate::config::positive("beta_ratio", ratio)?;
+    crate::setting::positive("beta_ratio", ratio)?;
     let mut coder = coder(&config, &dictionary, config.tol)?;
     let mut beta_max = 0.0_f64;
     for &i in batch {

@@ -5,7 +5,7 @@ use mpi::datatype::PartitionMut;
 use mpi::environment::Universe;
 use mpi::topology::SimpleCommunicator;
 use mpi::traits::{Communicator, CommunicatorCollectives, Root};
-use ocsc::team::Team;
+use ocsc::comm::Comm;
 use std::sync::Mutex;
 use std::time::Instant;
 
@@ -13,7 +13,7 @@ use std::time::Instant;
 const LONGEST: usize = 1 << 30;
 
 /// All processes that `mpirun` started.
-pub(crate) struct MpiTeam {
+pub(crate) struct MpiComm {
     world: SimpleCommunicator,
     rank: usize,
     size: usize,
@@ -34,16 +34,16 @@ pub(crate) struct Traffic {
 
 // SAFETY: MPI was initialised with `Threading::Serialized` or more, and every use of the communicator is within a lock of
 // `traffic`, so that no two threads are in MPI at the same time.
-unsafe impl Send for MpiTeam {}
+unsafe impl Send for MpiComm {}
 // SAFETY: see above.
-unsafe impl Sync for MpiTeam {}
+unsafe impl Sync for MpiComm {}
 
-impl MpiTeam {
+impl MpiComm {
     pub(crate) fn new(universe: &Universe) -> Self {
         let world = universe.world();
         let neighbours = world.split_shared(world.rank()).size() as usize;
         let (rank, size) = (world.rank() as usize, world.size() as usize);
-        MpiTeam { world, rank, size, neighbours, traffic: Mutex::default() }
+        MpiComm { world, rank, size, neighbours, traffic: Mutex::default() }
     }
 
     /// What went through the network so far.
@@ -68,7 +68,7 @@ impl MpiTeam {
     }
 }
 
-impl Team for MpiTeam {
+impl Comm for MpiComm {
     fn rank(&self) -> usize {
         self.rank
     }
@@ -77,7 +77,7 @@ impl Team for MpiTeam {
         self.size
     }
 
-    fn gather(&self, mine: &[u8], lengths: &[usize]) -> Vec<u8> {
+    fn all_gather(&self, mine: &[u8], lengths: &[usize]) -> Vec<u8> {
         let total = lengths.iter().sum::<usize>();
         let bytes = total - mine.len();
         if total <= LONGEST {
@@ -115,7 +115,7 @@ impl Team for MpiTeam {
         }
     }
 
-    fn sum(&self, values: &mut [i64]) {
+    fn all_reduce(&self, values: &mut [i64]) {
         for part in values.chunks_mut(LONGEST / size_of::<i64>()) {
             let mine = part.to_vec();
             // A ring moves almost twice what is summed through every process.

@@ -1,19 +1,19 @@
 //! The samples of a set that fall to one member.
 
-use super::{Team, split};
+use super::{Comm, split};
 use crate::{Real, Result, Sample, Samples};
 
 /// The samples of one member, of a set that is split by the samples' sizes.
-pub struct Part<'a, T: Real> {
+pub struct Shard<'a, T: Real> {
     samples: &'a dyn Samples<T>,
     indices: Vec<usize>,
 }
 
-impl<'a, T: Real> Part<'a, T> {
+impl<'a, T: Real> Shard<'a, T> {
     /// What falls to this member.
-    pub fn of(team: &dyn Team, samples: &'a dyn Samples<T>) -> Self {
+    pub fn of(comm: &dyn Comm, samples: &'a dyn Samples<T>) -> Self {
         let sizes: Vec<usize> = (0..samples.len()).map(|i| samples.size(i)).collect();
-        Part { samples, indices: split(&sizes, team.size()).swap_remove(team.rank()) }
+        Shard { samples, indices: split(&sizes, comm.size()).swap_remove(comm.rank()) }
     }
 
     /// The number in the whole set of this part's sample `index`.
@@ -22,7 +22,7 @@ impl<'a, T: Real> Part<'a, T> {
     }
 }
 
-impl<T: Real> Samples<T> for Part<'_, T> {
+impl<T: Real> Samples<T> for Shard<'_, T> {
     fn len(&self) -> usize {
         self.indices.len()
     }

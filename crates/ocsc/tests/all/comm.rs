@@ -3,11 +3,12 @@
 use crate::common::*;
 use crate::stop::Enough;
 use ocsc::checkpoint::{from_bytes, to_bytes};
-use ocsc::config::Boundary;
-use ocsc::learner::{Step, Together, initial};
-use ocsc::observe::{Moment, Monitor, Observer, Silent};
-use ocsc::team::{Alone, Part, Team, broadcast, gather, gather_results};
+use ocsc::comm::{Comm, Shard, Solo, all_gather, all_gather_results, broadcast};
+use ocsc::learner::{Distributed, Step, initial};
+use ocsc::monitor::{Monitor, Silent};
+use ocsc::settings::Boundary;
 use ocsc::train::{Ended, Evaluation, Outcome, Progress, Schedule, evaluate, evaluate_by, refuse, train};
+use ocsc::train::{Observer, Snapshot};
 use ocsc::{Config, Dictionary, Error, Learner, Online, Real, Result, Sample, Samples, Shape};
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -35,7 +36,7 @@ impl Thread {
     }
 }
 
-impl Team for Thread {
+impl Comm for Thread {
     fn rank(&self) -> usize {
         self.rank
     }
@@ -44,7 +45,7 @@ impl Team for Thread {
         self.shared.slots.len()
     }
 
-    fn gather(&self, mine: &[u8], lengths: &[usize]) -> Vec<u8> {
+    fn all_gather(&self, mine: &[u8], lengths: &[usize]) -> Vec<u8> {
         let all = self.exchange(mine);
         assert!(all.iter().map(Vec::len).eq(lengths.iter().copied()), "lengths as announced");
         all.concat()
@@ -54,7 +55,7 @@ impl Team for Thread {
         bytes.copy_from_slice(&self.exchange(bytes)[0]);
     }
 
-    fn sum(&self, values: &mut [i64]) {
+    fn all_reduce(&self, values: &mut [i64]) {
         let all = self.exchange(bytemuck::cast_slice(values));
         values.fill(0);
         for bytes in all {
@@ -65,7 +66,7 @@ impl Team for Thread {
 }
 
 /// What every member of a team of so many does.
-fn together<R: Send>(size: usize, work: impl Fn(Arc<dyn Team>) -> R + Sync) -> Vec<R> {
+fn together<R: Send>(size: usize, work: impl Fn(Arc<dyn Comm>) -> R + Sync) -> Vec<R> {
     let slots = (0..size).map(|_| Mutex::new(Vec::new())).collect();
     let shared = Arc::new(Shared { barrier: Barrier::new(size), slots });
     std::thread::scope(|scope| {
@@ -121,13 +122,13 @@ struct Diary {
 }
 
 impl<T: Real> Observer<T> for Diary {
-    fn step(&mut self, run: &Moment<'_, T>, step: &Step<T>) -> Result<ControlFlow<()>> {
+    fn step(&mut self, run: &Snapshot<'_, T>, step: &Step<T>) -> Result<ControlFlow<()>> {
         let progress = run.progress;
         self.steps.push((progress.samples, progress.skipped, step.objective(), step.gap(), step.nonzeros()));
         Ok(if self.stop_at == Some(step.step) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     }
 
-    fn pass(&mut self, run: &Moment<'_, T>) -> Result<ControlFlow<()>> {
+    fn pass(&mut self, run: &Snapshot<'_, T>) -> Result<ControlFlow<()>> {
         self.tests.extend(run.test.map(|test| Evaluation { seconds: 0.0, ..test.clone() }));
         Ok(ControlFlow::Continue(()))
     }
@@ -179,9 +180,9 @@ fn by_team<T: Real>(
     samples: &dyn Samples<T>,
     schedule: &Schedule,
 ) -> Vec<Ran<T>> {
-    together(size, |team| {
+    together(size, |comm| {
         let dictionary = initial(config, 1).unwrap();
-        let learner = Together::<T>::with_dictionary(config.clone(), dictionary, team).unwrap();
+        let learner = Distributed::<T>::with_dictionary(config.clone(), dictionary, comm).unwrap();
         ran(&mut learner.reproducible(reproducible), samples, schedule, Progress::default(), Diary::default())
     })
 }
@@ -256,30 +257,30 @@ fn a_team_reseeds_as_one_process() {
     let mut learner = Online::with_dictionary(config.clone(), start.clone()).unwrap();
     let one = ran(&mut learner, &samples, &Schedule::default(), Progress::default(), Diary::default());
     assert!(one.1.norms().iter().all(|norm| *norm > 0.0), "all filters were replaced");
-    let team = together(3, |team| {
-        let learner = Together::with_dictionary(config.clone(), start.clone(), team).unwrap();
+    let comm = together(3, |comm| {
+        let learner = Distributed::with_dictionary(config.clone(), start.clone(), comm).unwrap();
         let diary = Diary::default();
         ran(&mut learner.reproducible(true), &samples, &Schedule::default(), Progress::default(), diary)
     });
-    team.iter().for_each(|ran| assert!(ran.1 == one.1));
+    comm.iter().for_each(|ran| assert!(ran.1 == one.1));
 }
 
 #[test]
 fn a_checkpoint_goes_on_with_another_number_of_members() {
     let (samples, config) = (mixed::<f32>(10, &[7]), config(Boundary::Free, 4));
     let (_, dictionary, diary, saved) = alone(&config, &samples, &Schedule::default());
-    let stopped = together(3, |team| {
-        let learner = Together::with_dictionary(config.clone(), initial(&config, 1).unwrap(), team.clone()).unwrap();
+    let stopped = together(3, |comm| {
+        let learner = Distributed::with_dictionary(config.clone(), initial(&config, 1).unwrap(), comm.clone()).unwrap();
         // Rank 1 alone wants to stop, as after a signal.
-        let diary = Diary { stop_at: (team.rank() == 1).then_some(4), ..Diary::default() };
+        let diary = Diary { stop_at: (comm.rank() == 1).then_some(4), ..Diary::default() };
         ran(&mut learner.reproducible(true), &samples, &Schedule::default(), Progress::default(), diary)
     });
     assert!(stopped.iter().all(|ran| ran.0.as_ref().unwrap().ended == Ended::Stopped && ran.2.steps.len() == 4));
     let checkpoint = from_bytes::<f32>(&stopped[0].3, Path::new("checkpoint")).unwrap();
     for size in [1, 2, 4] {
-        let finished = together(size, |team| {
+        let finished = together(size, |comm| {
             let make = |config, d| -> Result<Box<dyn Learner<f32>>> {
-                Ok(Box::new(Together::with_dictionary(config, d, team.clone())?.reproducible(true)))
+                Ok(Box::new(Distributed::with_dictionary(config, d, comm.clone())?.reproducible(true)))
             };
             let (mut learner, progress) = checkpoint.resume_with(make).unwrap();
             ran(learner.as_mut(), &samples, &Schedule::default(), progress, Diary::default())
@@ -324,10 +325,10 @@ fn when_a_member_is_stopped_all_are() {
     // Rank 1 codes two or three samples of a batch, and its part of four test samples after each pass.
     let mut furthest = (0, 0);
     for after in [0, 1, 4, 6, 9] {
-        let stopped = together(3, |team| {
+        let stopped = together(3, |comm| {
             let dictionary = initial(&config, 1).unwrap();
-            let learner = Together::with_dictionary(config.clone(), dictionary, team.clone()).unwrap();
-            let monitor = (team.rank() == 1).then(|| Arc::new(Enough { after, ..Enough::default() }));
+            let learner = Distributed::with_dictionary(config.clone(), dictionary, comm.clone()).unwrap();
+            let monitor = (comm.rank() == 1).then(|| Arc::new(Enough { after, ..Enough::default() }));
             let diary = Diary { monitor, ..Diary::default() };
             ran(&mut learner.reproducible(true), &samples, &Schedule::default(), Progress::default(), diary)
         });
@@ -340,9 +341,9 @@ fn when_a_member_is_stopped_all_are() {
         // The one that was stopped had not begun the update, the others had.
         for saved in stopped[..2].iter().map(|ran| &ran.3) {
             let checkpoint = from_bytes::<f32>(saved, Path::new("checkpoint")).unwrap();
-            let finished = together(2, |team| {
+            let finished = together(2, |comm| {
                 let make = |config, d| -> Result<Box<dyn Learner<f32>>> {
-                    Ok(Box::new(Together::with_dictionary(config, d, team.clone())?.reproducible(true)))
+                    Ok(Box::new(Distributed::with_dictionary(config, d, comm.clone())?.reproducible(true)))
                 };
                 let (mut learner, progress) = checkpoint.resume_with(make).unwrap();
                 ran(learner.as_mut(), &samples, &Schedule::default(), progress, Diary::default())
@@ -377,7 +378,7 @@ fn when_a_member_fails_all_do() {
         assert!(message.contains("rank ") && message.contains("1e30"), "{message}");
     }
     let method = Config { method: ocsc::Method::OcscPaper, ..config };
-    let error = Together::<f32>::with_dictionary(method.clone(), initial(&method, 1).unwrap(), Arc::new(Alone));
+    let error = Distributed::<f32>::with_dictionary(method.clone(), initial(&method, 1).unwrap(), Arc::new(Solo));
     let message = error.err().unwrap().to_string();
     assert!(message.contains("expected ocsc") && message.contains("found ocsc-paper"), "{message}");
 }
@@ -390,14 +391,14 @@ fn an_evaluation_does_not_depend_on_the_number_of_members() {
     let one = evaluate(&config, &dictionary, &samples, 0.01, &mut pass_over).unwrap();
     assert_eq!((one.samples, one.skipped), (8, 1));
     for size in [1, 2, 3, 12] {
-        let all = together(size, |team| {
+        let all = together(size, |comm| {
             let mut seen = Vec::new();
             let mut each = |i: usize, _: Result<ocsc::train::Represented<'_, f32>>| {
                 seen.push(i);
                 Ok(())
             };
-            let evaluation = evaluate_by(&*team, &config, &dictionary, &samples, 0.01, &Silent, &mut each).unwrap();
-            assert_eq!(seen.len(), Part::<f32>::of(&*team, &samples).len());
+            let evaluation = evaluate_by(&*comm, &config, &dictionary, &samples, 0.01, &Silent, &mut each).unwrap();
+            assert_eq!(seen.len(), Shard::<f32>::of(&*comm, &samples).len());
             (evaluation, seen)
         });
         let mut seen: Vec<usize> = all.iter().flat_map(|(_, seen)| seen.clone()).collect();
@@ -407,7 +408,7 @@ fn an_evaluation_does_not_depend_on_the_number_of_members() {
             assert_eq!(Evaluation { seconds: one.seconds, ..evaluation }, one, "{size} members");
         }
     }
-    let refused = together(2, |team| evaluate_by(&*team, &config, &dictionary, &samples, 0.01, &Silent, &mut refuse));
+    let refused = together(2, |comm| evaluate_by(&*comm, &config, &dictionary, &samples, 0.01, &Silent, &mut refuse));
     for error in refused {
         assert!(error.unwrap_err().to_string().contains("sample 3 is damaged"));
     }
@@ -415,13 +416,13 @@ fn an_evaluation_does_not_depend_on_the_number_of_members() {
 
 #[test]
 fn messages_of_any_length() {
-    let told = together(3, |team| {
-        let mine = vec![team.rank() as u8; 2 * team.rank()];
-        let all = gather(&*team, &mine);
-        let first = broadcast(&*team, Ok(if team.rank() == 0 { b"settings".to_vec() } else { Vec::new() })).unwrap();
-        let failed = broadcast(&*team, Err(Error::Source(format!("rank {} cannot", team.rank())))).unwrap_err();
-        let odd = if team.rank() == 1 { Err(Error::Source("no disk".into())) } else { Ok(mine) };
-        (all, first, failed.to_string(), gather_results(&*team, odd).unwrap_err().to_string())
+    let told = together(3, |comm| {
+        let mine = vec![comm.rank() as u8; 2 * comm.rank()];
+        let all = all_gather(&*comm, &mine);
+        let first = broadcast(&*comm, Ok(if comm.rank() == 0 { b"settings".to_vec() } else { Vec::new() })).unwrap();
+        let failed = broadcast(&*comm, Err(Error::Source(format!("rank {} cannot", comm.rank())))).unwrap_err();
+        let odd = if comm.rank() == 1 { Err(Error::Source("no disk".into())) } else { Ok(mine) };
+        (all, first, failed.to_string(), all_gather_results(&*comm, odd).unwrap_err().to_string())
     });
     for (all, first, failed, odd) in told {
         assert_eq!(all, [vec![], vec![1; 2], vec![2; 4]]);

@@ -15,7 +15,7 @@
 //! ```
 //!
 //! **Forgetting.** Before step t the past is multiplied by (1 - 1/t)^(e - 1), e =
-//! [`forgetting`](crate::config::BlockDescentConfig::forgetting), as the reference advises (its Section 3.4); e = 1 is Algorithm
+//! [`forgetting`](crate::settings::BlockDescentConfig::forgetting), as the reference advises (its Section 3.4); e = 1 is Algorithm
 //! 1 as printed.
 //!
 //! **What is reported** of a sample is the code of the convolutional problem that averages its overlapping patches: every
@@ -26,14 +26,14 @@
 //!
 //! Reference: Mairal, Bach, Ponce, Sapiro, "Online learning for matrix factorization and sparse coding", JMLR 11, 2010.
 
-use crate::checkpoint::State;
+use crate::Boundary;
 use crate::coder::{Coded, Status, dual_value, relative};
-use crate::config::Boundary;
 use crate::dictionary::project_unit_ball;
 use crate::dot::dot;
 use crate::learner::{CodeSums, Learner, Step, check_batch, finite_or_old, initial, settled};
 use crate::metrics::Objective;
-use crate::observe::{Monitor, check_wanted};
+use crate::monitor::{Monitor, check_wanted};
+use crate::state::State;
 use crate::statistics::plausible::check_gram;
 use crate::update::Updated;
 use crate::{Atom, Code, Config, Dictionary, Real, Result, Sample};

@@ -22,14 +22,13 @@
 mod checksum;
 mod consistent;
 mod read;
-mod state;
 
 pub use read::read;
-pub use state::State;
 
 use crate::fingerprint::Fingerprint;
 use crate::learner::{Learner, learner};
 use crate::replace::replace_file;
+use crate::state::State;
 use crate::train::Progress;
 use crate::{Config, Dictionary, Error, Real, Result, Shape};
 use safetensors::tensor::TensorView;
@@ -94,7 +93,7 @@ impl<T: Real> Saved<T> {
         learner: impl FnOnce(Config, Dictionary<T>) -> Result<Box<dyn Learner<T>>>,
     ) -> Result<(Box<dyn Learner<T>>, Progress)> {
         let Some(progress) = self.progress else {
-            let expected = "a checkpoint (written by an interrupted run, or with --checkpoint-every)";
+            let expected = "a checkpoint, as runs write that are not finished";
             return Err(Error::file(&self.path, "model file", expected, "a finished model without statistics"));
         };
         if let Some(other) = self.other_scalar {

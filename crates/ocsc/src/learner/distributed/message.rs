@@ -1,7 +1,7 @@
 //! What members of a team tell each other in a step.
 
 use crate::coder::Coded;
-use crate::team::wire::{Reader, put, put_count};
+use crate::comm::wire::{Reader, put, put_code, put_count};
 use crate::update::{Patch, Share};
 use crate::{Code, Real, Result, Sample, Shape};
 
@@ -69,8 +69,8 @@ impl Message {
             let counts = [*place, coded.code.nonzeros(), sample.n_observed(), patches.len()];
             put(facts, &counts.map(|n| n as u64));
             put(facts, &[coded.total(), coded.relative_gap(), addend.constant()]);
-            patches.iter().for_each(|patch| patch.write(facts));
-            coded.code.write(&mut message.codes);
+            patches.iter().for_each(|patch| put_patch(facts, patch));
+            put_code(&mut message.codes, &coded.code);
             put_count(&mut message.psis, addend.psi().len());
             put(&mut message.psis, addend.psi());
             let largest = |values: &mut dyn Iterator<Item = f64>| values.map(f64::abs).fold(0.0, f64::max);
@@ -98,11 +98,11 @@ impl Message {
         for _ in 0..from.count()? {
             let [place, nonzeros, values, patches] = from.one::<[u64; 4]>()?.map(|n| n as usize);
             let [objective, gap, constant] = from.one()?;
-            let patches = (0..patches).map(|_| Patch::read(&mut from)).collect::<Result<_>>()?;
+            let patches = (0..patches).map(|_| patch(&mut from)).collect::<Result<_>>()?;
             all.push(Told { place, objective, gap, nonzeros, values, constant, patches, code: None, psi: Vec::new() });
         }
         for told in all.iter_mut().filter(|_| way != Way::Sums) {
-            told.code = Some(Code::read(&mut from)?);
+            told.code = Some(from.code()?);
         }
         for told in all.iter_mut().filter(|_| way == Way::Each) {
             let n = from.count()?;
@@ -110,4 +110,17 @@ impl Message {
         }
         Ok(all)
     }
+}
+
+/// Writes a patch.
+fn put_patch(bytes: &mut Vec<u8>, patch: &Patch) {
+    put(bytes, &[patch.energy]);
+    put_count(bytes, patch.values.len());
+    put(bytes, &patch.values);
+}
+
+/// Reads what [`put_patch`] wrote.
+fn patch(from: &mut Reader<'_>) -> Result<Patch> {
+    let (energy, n) = (from.one()?, from.count()?);
+    Ok(Patch { energy, values: from.many(n)? })
 }

@@ -2,24 +2,25 @@
 //!
 //! Lag statistics add (see [`crate::statistics::Lags`]). So the members of a team code disjoint parts ([`split()`]) of each batch
 //! against the same dictionary, their statistics are put together, and every member makes the same update:
-//! [`crate::learner::Together`]. Sets to evaluate or to code are split in the same way, [`Part`].
+//! [`crate::learner::Distributed`]. Sets to evaluate or to code are split in the same way, [`Shard`].
 //!
-//! [`Team`] is all that this needs of a network; whoever has one implements it (crate `ocsc-mpi` does, on MPI). A process on
-//! its own is a team too, [`Alone`].
+//! [`Comm`] is all that this needs of a network; whoever has one implements it (crate `ocsc-mpi` does, on MPI). A process on
+//! its own is a team too, [`Solo`].
 
 pub(crate) mod exact;
-mod part;
+pub(crate) mod reduction;
+mod shard;
 mod split;
 pub(crate) mod wire;
 
-pub use part::Part;
+pub use shard::Shard;
 pub use split::split;
 
 use crate::{Error, Result};
 
 /// Processes that work together, each with a rank from 0. All of them make the same calls in the same order; a call returns
 /// when all have made it. A member that cannot go on must see to it that the others do not wait for it.
-pub trait Team: Send + Sync {
+pub trait Comm: Send + Sync {
     /// Which member this is.
     fn rank(&self) -> usize;
 
@@ -27,13 +28,13 @@ pub trait Team: Send + Sync {
     fn size(&self) -> usize;
 
     /// Everybody's bytes one after the other, in the order of ranks, for everybody. `lengths` says how many each gives.
-    fn gather(&self, mine: &[u8], lengths: &[usize]) -> Vec<u8>;
+    fn all_gather(&self, mine: &[u8], lengths: &[usize]) -> Vec<u8>;
 
     /// Rank 0's bytes for everybody.
     fn broadcast(&self, bytes: &mut [u8]);
 
     /// The sums over members. Of whole numbers, which have the same sum in any order.
-    fn sum(&self, values: &mut [i64]);
+    fn all_reduce(&self, values: &mut [i64]);
 
     /// How many members share this one's machine and its memory, itself included.
     fn neighbours(&self) -> usize {
@@ -43,9 +44,9 @@ pub trait Team: Send + Sync {
 
 /// A team of one.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Alone;
+pub struct Solo;
 
-impl Team for Alone {
+impl Comm for Solo {
     fn rank(&self) -> usize {
         0
     }
@@ -54,20 +55,20 @@ impl Team for Alone {
         1
     }
 
-    fn gather(&self, mine: &[u8], _lengths: &[usize]) -> Vec<u8> {
+    fn all_gather(&self, mine: &[u8], _lengths: &[usize]) -> Vec<u8> {
         mine.to_vec()
     }
 
     fn broadcast(&self, _bytes: &mut [u8]) {}
 
-    fn sum(&self, _values: &mut [i64]) {}
+    fn all_reduce(&self, _values: &mut [i64]) {}
 }
 
 /// Everybody's bytes, of any lengths, in the order of ranks.
-pub fn gather(team: &dyn Team, mine: &[u8]) -> Vec<Vec<u8>> {
-    let lengths = team.gather(&(mine.len() as u64).to_le_bytes(), &vec![8; team.size()]);
+pub fn all_gather(comm: &dyn Comm, mine: &[u8]) -> Vec<Vec<u8>> {
+    let lengths = comm.all_gather(&(mine.len() as u64).to_le_bytes(), &vec![8; comm.size()]);
     let lengths: Vec<usize> = lengths.as_chunks().0.iter().map(|n| u64::from_le_bytes(*n) as usize).collect();
-    let all = team.gather(mine, &lengths);
+    let all = comm.all_gather(mine, &lengths);
     let mut rest = &all[..];
     let mut next = |n: usize| {
         let (one, others) = rest.split_at(n.min(rest.len()));
@@ -79,8 +80,8 @@ pub fn gather(team: &dyn Team, mine: &[u8]) -> Vec<Vec<u8>> {
 
 /// The same, unless a member failed or was stopped: then everybody fails, with the first one's rank and reason, or is stopped. So
 /// nobody waits for one that has given up.
-pub fn gather_results(team: &dyn Team, mine: Result<Vec<u8>>) -> Result<Vec<Vec<u8>>> {
-    if team.size() == 1 {
+pub fn all_gather_results(comm: &dyn Comm, mine: Result<Vec<u8>>) -> Result<Vec<Vec<u8>>> {
+    if comm.size() == 1 {
         return mine.map(|bytes| vec![bytes]);
     }
     let (mut bytes, tag) = match mine {
@@ -89,33 +90,33 @@ pub fn gather_results(team: &dyn Team, mine: Result<Vec<u8>>) -> Result<Vec<Vec<
         Err(error) => (error.to_string().into_bytes(), 1),
     };
     bytes.push(tag);
-    let mut all = gather(team, &bytes);
+    let mut all = all_gather(comm, &bytes);
     let mut is_stopped = false;
     for (rank, bytes) in all.iter_mut().enumerate() {
         match bytes.pop() {
             Some(0) => {}
             Some(2) => is_stopped = true,
-            _ => return Err(failed(team, rank, bytes)),
+            _ => return Err(failed(comm, rank, bytes)),
         }
     }
     if is_stopped { Err(Error::Stopped) } else { Ok(all) }
 }
 
 /// The error of a member, for everybody.
-pub(crate) fn failed(team: &dyn Team, rank: usize, message: &[u8]) -> Error {
+pub(crate) fn failed(comm: &dyn Comm, rank: usize, message: &[u8]) -> Error {
     let message = String::from_utf8_lossy(message);
-    if team.size() == 1 {
+    if comm.size() == 1 {
         return Error::Source(message.into_owned());
     }
-    Error::Team(format!("rank {rank} of {}: {message}", team.size()))
+    Error::Rank { rank, of: comm.size(), message: message.into_owned() }
 }
 
 /// Rank 0's bytes, of any length, for everybody; or its error.
-pub fn broadcast(team: &dyn Team, mine: Result<Vec<u8>>) -> Result<Vec<u8>> {
-    let is_root = team.rank() == 0;
+pub fn broadcast(comm: &dyn Comm, mine: Result<Vec<u8>>) -> Result<Vec<u8>> {
+    let is_root = comm.rank() == 0;
     let (mut bytes, ok) = match mine {
         Ok(bytes) => (bytes, 1_u8),
-        Err(error) if team.size() == 1 => return Err(error),
+        Err(error) if comm.size() == 1 => return Err(error),
         Err(error) => (error.to_string().into_bytes(), 0),
     };
     let mut header = [0; 9];
@@ -123,9 +124,9 @@ pub fn broadcast(team: &dyn Team, mine: Result<Vec<u8>>) -> Result<Vec<u8>> {
         header[..8].copy_from_slice(&(bytes.len() as u64).to_le_bytes());
         header[8] = ok;
     }
-    team.broadcast(&mut header);
+    comm.broadcast(&mut header);
     let [length @ .., ok] = header;
     bytes.resize(u64::from_le_bytes(length) as usize, 0);
-    team.broadcast(&mut bytes);
-    if ok == 1 { Ok(bytes) } else { Err(failed(team, 0, &bytes)) }
+    comm.broadcast(&mut bytes);
+    if ok == 1 { Ok(bytes) } else { Err(failed(comm, 0, &bytes)) }
 }

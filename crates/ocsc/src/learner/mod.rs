@@ -1,23 +1,26 @@
 //! Learners: code samples, absorb them, update the dictionary. [`Online`] does so sample by sample, [`Batch`] pass by pass,
-//! [`Together`] as [`Online`] with others who take a part of the samples.
+//! [`Distributed`] as [`Online`] with others who take a part of the samples.
 //!
-//! A learner knows neither time nor files nor where samples come from; [`crate::train`] does. ([`Together`] looks at a clock to
+//! A learner knows neither time nor files nor where samples come from; [`crate::train`] does. ([`Distributed`] looks at a clock to
 //! choose between two ways to the same sums.)
 
 mod batch;
+mod distributed;
 mod online;
-mod together;
+mod osc;
 
 pub use batch::Batch;
+pub use distributed::Distributed;
 pub use online::Online;
-pub use together::Together;
+pub use osc::Osc;
 
-use crate::checkpoint::State;
 use crate::coder::{Coded, Coder};
-use crate::observe::Monitor;
-use crate::team::{Alone, Team};
+use crate::comm::{Comm, Solo};
+use crate::method::{Schedule, fastest_coder};
+use crate::monitor::Monitor;
+use crate::state::State;
 use crate::update::Updated;
-use crate::{Config, Dictionary, Error, Method, Real, Result, Sample, Shape};
+use crate::{Config, Dictionary, Error, Real, Result, Sample, Shape};
 use std::sync::Arc;
 
 /// Learns a dictionary from samples, by any method.
@@ -49,8 +52,8 @@ pub trait Learner<T: Real>: Send {
     fn restore(&mut self, state: &State<'_, T>, step: usize) -> Result<()>;
 
     /// Those it learns with.
-    fn team(&self) -> Arc<dyn Team> {
-        Arc::new(Alone)
+    fn comm(&self) -> Arc<dyn Comm> {
+        Arc::new(Solo)
     }
 
     /// Called instead of [`Learner::learn`] by one who cannot read its part of a batch: tells the others, and returns what to
@@ -62,10 +65,10 @@ pub trait Learner<T: Real>: Send {
 
 /// The learner of the method in `config`, from a given dictionary, which overrides the number and shape of filters there.
 pub fn learner<T: Real>(config: Config, dictionary: Dictionary<T>) -> Result<Box<dyn Learner<T>>> {
-    Ok(match config.method {
-        Method::Osc => T::osc(config, dictionary)?,
-        method if method.is_batch() => Box::new(Batch::with_dictionary(config, dictionary)?),
-        _ => Box::new(Online::with_dictionary(config, dictionary)?),
+    Ok(match config.method.schedule() {
+        Schedule::Online => Box::new(Online::with_dictionary(config, dictionary)?),
+        Schedule::Batch => Box::new(Batch::with_dictionary(config, dictionary)?),
+        Schedule::Patches => Box::new(Osc::with_dictionary(config, dictionary)?),
     })
 }
 
@@ -142,7 +145,7 @@ impl<T: Real> Step<T> {
 
 /// The coder for new data, whatever method learned the dictionary: all solve the same problem, and this is the fastest.
 pub fn coder<T: Real>(config: &Config, dictionary: &Dictionary<T>, tol: f64) -> Result<Box<dyn Coder<T>>> {
-    T::active_set(config, dictionary, tol)
+    fastest_coder(dictionary, &config.coding(tol))
 }
 
 /// The random dictionary that a run starts from.

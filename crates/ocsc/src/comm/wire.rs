@@ -1,6 +1,6 @@
 //! Numbers as bytes and back, for members of one byte order.
 
-use crate::{Error, Result};
+use crate::{Atom, Code, Error, Real, Result};
 use bytemuck::Pod;
 
 /// Appends numbers.
@@ -44,6 +44,16 @@ impl<'a> Reader<'a> {
         Ok(these)
     }
 
+    /// Reads what [`put_code`] wrote.
+    pub(crate) fn code<T: Real>(&mut self) -> Result<Code<T>> {
+        let [n_filters, depth, height, width, n] = self.one::<[u64; 5]>()?.map(|n| n as usize);
+        let atoms = (0..n).map(|_| {
+            let [filter, position] = self.one()?;
+            Ok(Atom { filter, position, value: self.one()? })
+        });
+        Code::new(n_filters, [depth, height, width], atoms.collect::<Result<_>>()?)
+    }
+
     /// The next number, as a count.
     pub(crate) fn count(&mut self) -> Result<usize> {
         Ok(self.one::<u64>()? as usize)
@@ -53,4 +63,14 @@ impl<'a> Reader<'a> {
 /// Writes a count.
 pub(crate) fn put_count(bytes: &mut Vec<u8>, count: usize) {
     put(bytes, &[count as u64]);
+}
+
+/// Writes a code.
+pub(crate) fn put_code<T: Real>(bytes: &mut Vec<u8>, code: &Code<T>) {
+    let [depth, height, width] = code.shape();
+    put(bytes, &[code.n_filters(), depth, height, width, code.nonzeros()].map(|n| n as u64));
+    for atom in code.atoms() {
+        put(bytes, &[atom.filter, atom.position]);
+        put(bytes, &[atom.value]);
+    }
 }

@@ -27,7 +27,7 @@ pub(crate) struct Visit {
 }
 
 /// Visits that are read ahead, to be taken one after the other.
-pub(crate) struct Ahead<'a, T: Real> {
+pub(crate) struct Prefetch<'a, T: Real> {
     samples: &'a dyn Samples<T>,
     queue: Mutex<Queue<'a, T>>,
     /// Something was read, taken, or is not wanted any more.
@@ -61,7 +61,7 @@ impl<T: Real> Queue<'_, T> {
     }
 }
 
-impl<'a, T: Real> Ahead<'a, T> {
+impl<'a, T: Real> Prefetch<'a, T> {
     /// Reads the visits ahead while `work` takes them; those that it leaves are not read.
     pub(crate) fn run<R>(
         samples: &'a dyn Samples<T>,
@@ -90,7 +90,7 @@ impl<'a, T: Real> Ahead<'a, T> {
             waited: Duration::ZERO,
             reading: Duration::ZERO,
         };
-        let ahead = Ahead { samples, queue: Mutex::new(queue), changed: Condvar::new() };
+        let ahead = Prefetch { samples, queue: Mutex::new(queue), changed: Condvar::new() };
         std::thread::scope(|scope| {
             // Also when the work panics: readers that wait for room would never end.
             let _stop = Stop(&ahead);
@@ -136,7 +136,7 @@ impl<'a, T: Real> Ahead<'a, T> {
         self.lock().threads == 0
     }
 
-    /// How long [`Ahead::next`] took so far.
+    /// How long [`Prefetch::next`] took so far.
     pub(crate) fn waited(&self) -> Duration {
         self.lock().waited
     }
@@ -207,7 +207,7 @@ fn len<T: Real>(sample: &Result<Sample<T>>) -> usize {
 }
 
 /// Sends the readers home when dropped.
-struct Stop<'a, 'b, T: Real>(&'a Ahead<'b, T>);
+struct Stop<'a, 'b, T: Real>(&'a Prefetch<'b, T>);
 
 impl<T: Real> Drop for Stop<'_, '_, T> {
     fn drop(&mut self) {
@@ -267,7 +267,7 @@ mod tests {
         let samples = slow(3);
         let mut in_line = None;
         let got: Vec<(Visit, Result<Sample<f32>>)> =
-            Ahead::run_by(readers, &samples, visits.iter().copied(), |ahead| {
+            Prefetch::run_by(readers, &samples, visits.iter().copied(), |ahead| {
                 in_line = Some(ahead.reads_in_line());
                 std::iter::from_fn(|| ahead.next()).collect()
             });
@@ -290,7 +290,7 @@ mod tests {
         let visits: Vec<Visit> = good.map(|index| Visit { index, pass: None }).collect();
         // Two samples fill the queue, and one more may be begun before anybody knows how large they are.
         let samples = slow(NUMBERS / 2);
-        Ahead::run(&samples, visits.iter().copied(), |ahead| {
+        Prefetch::run(&samples, visits.iter().copied(), |ahead| {
             while ahead.next().is_some() {
                 std::thread::sleep(Duration::from_millis(1));
                 samples.held.fetch_sub(1, Ordering::SeqCst);
@@ -303,11 +303,11 @@ mod tests {
     fn stops_when_nobody_asks_any_more() {
         let visits: Vec<Visit> = (1..40).map(|index| Visit { index, pass: None }).collect();
         let samples = slow(NUMBERS / 2);
-        let first = Ahead::run(&samples, visits.iter().copied(), |ahead| ahead.next().map(|(visit, _)| visit.index));
+        let first = Prefetch::run(&samples, visits.iter().copied(), |ahead| ahead.next().map(|(visit, _)| visit.index));
         assert_eq!(first, Some(1));
         assert!(samples.held.load(Ordering::SeqCst) < 10, "the rest is not read");
         let panicked =
-            std::panic::catch_unwind(|| Ahead::run(&slow(NUMBERS), visits.iter().copied(), |_| panic!("at work")));
+            std::panic::catch_unwind(|| Prefetch::run(&slow(NUMBERS), visits.iter().copied(), |_| panic!("at work")));
         assert!(panicked.is_err());
     }
 }

@@ -1,8 +1,9 @@
 //! Observers see a run and may stop it; they cannot change it. An [`Observer`] is told of steps and passes, its [`Monitor`] of
 //! what goes on within them.
 
+use super::{Evaluation, Outcome, Progress};
 use crate::learner::{Learner, Step};
-use crate::train::{Evaluation, Outcome, Progress};
+use crate::monitor::{Monitor, Silent};
 use crate::{Error, Real, Result};
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -10,18 +11,18 @@ use std::sync::Arc;
 /// Watches a run. Every method does nothing by default; `Break` ends the run after the current step.
 pub trait Observer<T: Real> {
     /// After every step; the last one of a pass comes after a batch method's update.
-    fn step(&mut self, _run: &Moment<'_, T>, _step: &Step<T>) -> Result<ControlFlow<()>> {
+    fn step(&mut self, _run: &Snapshot<'_, T>, _step: &Step<T>) -> Result<ControlFlow<()>> {
         Ok(ControlFlow::Continue(()))
     }
 
     /// After every pass over the samples.
-    fn pass(&mut self, _run: &Moment<'_, T>) -> Result<ControlFlow<()>> {
+    fn pass(&mut self, _run: &Snapshot<'_, T>) -> Result<ControlFlow<()>> {
         Ok(ControlFlow::Continue(()))
     }
 
     /// The test set is evaluated next: a good moment to save the run, as that may take long. `step` is the one just made, which
     /// [`Observer::step`] is told of afterwards; none at the end of a pass or of the run.
-    fn before_test(&mut self, _run: &Moment<'_, T>, _step: Option<&Step<T>>) -> Result<()> {
+    fn before_test(&mut self, _run: &Snapshot<'_, T>, _step: Option<&Step<T>>) -> Result<()> {
         Ok(())
     }
 
@@ -42,45 +43,13 @@ pub trait Observer<T: Real> {
     }
 
     /// Once, at the end.
-    fn end(&mut self, _run: &Moment<'_, T>, _outcome: &Outcome) -> Result<()> {
+    fn end(&mut self, _run: &Snapshot<'_, T>, _outcome: &Outcome) -> Result<()> {
         Ok(())
     }
 }
 
-/// Looks into work on samples that may take long, and may end it. Its methods are called by all threads that work, often, and
-/// must be quick.
-pub trait Monitor: Send + Sync {
-    /// Whether to go on. Asked before every sample and after every round of a coder; a no ends the work with
-    /// [`Error::Stopped`], and nothing of the batch is learned.
-    fn keep_going(&self) -> bool {
-        true
-    }
-
-    /// A coder has made a round.
-    fn round(&self, _round: &Round) {}
-
-    /// A sample was coded.
-    fn coded(&self) {}
-}
-
-/// How far a coder is with a sample.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Round {
-    /// The number of values of the sample.
-    pub values: usize,
-    /// Rounds made.
-    pub round: usize,
-    /// The relative duality gap, roughly.
-    pub gap: f64,
-}
-
-/// Fails with [`Error::Stopped`] if the monitor wants no more.
-pub(crate) fn check_wanted(monitor: &dyn Monitor) -> Result<()> {
-    if monitor.keep_going() { Ok(()) } else { Err(Error::Stopped) }
-}
-
 /// A run at one moment.
-pub struct Moment<'a, T: Real> {
+pub struct Snapshot<'a, T: Real> {
     /// Where the run is, and how long it has been learning.
     pub progress: &'a Progress,
     /// The learner, to look at or to save.
@@ -89,9 +58,4 @@ pub struct Moment<'a, T: Real> {
     pub test: Option<&'a Evaluation>,
 }
 
-/// An observer and a monitor that do nothing.
-pub struct Silent;
-
 impl<T: Real> Observer<T> for Silent {}
-
-impl Monitor for Silent {}
