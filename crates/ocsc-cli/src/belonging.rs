@@ -2,7 +2,7 @@
 
 use crate::args::Reconstruct;
 use crate::code::boundary_name;
-use crate::console::Console;
+use crate::console::{Console, counted, share};
 use crate::data::{Facts, Source, codes};
 use anyhow::{Context, Result, bail, ensure};
 use ocsc::checkpoint::Saved;
@@ -24,9 +24,9 @@ impl Belonging<'_> {
         let unknown = facts.iter().filter(|facts| facts.model.is_none()).count();
         if unknown > 0 {
             console.say(format!(
-                "{unknown} of {} codes do not say which model they were made with (written before codes did, or \
-                 elsewhere): whether it was this one is not checked",
-                paths.len()
+                "{} not say which model made it (written before codes did, or elsewhere): whether it was this one is not \
+                 checked",
+                share(unknown, paths.len(), "code", ["does", "do"])
             ));
         }
         let preprocess = self.preprocess(&facts[0])?;
@@ -52,8 +52,8 @@ impl Belonging<'_> {
         if let Some([channels, ..]) = facts.sample_shape.as_deref() {
             ensure!(
                 *channels == filters.channels,
-                "expected a sample of {} channels, as {model} has, found {channels}",
-                filters.channels
+                "expected a sample of {}, as {model} has, found {channels}",
+                counted(filters.channels, "channel")
             );
         }
         if let Some(found) = facts.boundary.as_ref().filter(|b| **b != boundary_name(saved.config.boundary)) {

@@ -2,7 +2,7 @@
 
 use crate::args::{Code, Format, Reconstruct};
 use crate::belonging::Belonging;
-use crate::console::{self, Console, Interrupted, counted};
+use crate::console::{self, Console, Interrupted, counted, share, told};
 use crate::data::{Facts, Source, channels_before, codes, write};
 use crate::exit::check_passed_over;
 use crate::model::{self, Prepared, check_masked, precision_advice};
@@ -47,14 +47,15 @@ fn code<T: Real>(args: &Code, ranks: &Ranks, console: &Console) -> Result<()> {
     let (source, sizes) = open::for_coding(&args.data, &config, saved.dictionary.shape(), ranks, console)?;
     check_masked(&config.preprocess, source.is_masked())?;
     let all = source.len();
-    let (source, sizes) = uncoded(args, ranks, source, sizes, console)?;
+    let facts = facts(&saved, &config, source.is_masked());
+    let (source, sizes) = uncoded(args, ranks, source, sizes, &facts, console)?;
     if source.len() == 0 {
-        return console.result(format!("all {all} codes are in {} already", args.out.display()));
+        let codes = if all == 1 { "the code is".to_owned() } else { format!("all {all} codes are") };
+        return console.result(format!("{codes} in {} already", args.out.display()));
     }
     let samples = Prepared::new(&source, &config.preprocess).sized(&sizes);
     let part = Shard::<T>::of(ranks.comm(), &samples);
     make_folder(&args.out)?;
-    let facts = facts(&saved, &config, source.is_masked());
     let bar = console.progress("coding", part.len(), 0);
     let mut tally = Tally::new(args, &config, saved.dictionary.rank(), facts, bar);
     console::catch_interrupts();
@@ -81,21 +82,43 @@ fn code<T: Real>(args: &Code, ranks: &Ranks, console: &Console) -> Result<()> {
     tally.report(Some(source.len()), console)
 }
 
-/// Checks that no code would be written over what the call reads, and returns the samples that are to be coded.
-fn uncoded(args: &Code, ranks: &Ranks, source: Source, sizes: Sizes, console: &Console) -> Result<(Source, Sizes)> {
+/// Checks that no code would be written over what the call reads, nor taken for what the call would make, and returns the samples
+/// that are to be coded.
+fn uncoded(
+    args: &Code,
+    ranks: &Ranks,
+    source: Source,
+    sizes: Sizes,
+    facts: &Facts,
+    console: &Console,
+) -> Result<(Source, Sizes)> {
     // One process looks, before any writes: others would see what it has written meanwhile.
     let look = || -> Result<Vec<u8>> {
         let mut files = Outputs::default();
         files.read("the model", [&args.model]);
         files.read("one of the data", source.files());
-        let path = |i| args.out.join(format!("{}.npz", source.file_stem(i)));
-        (0..source.len()).map(|i| files.write("--out", &path(i)).map(u8::from)).collect()
+        let (mut is_there, mut unknown) = (Vec::with_capacity(source.len()), 0);
+        for i in 0..source.len() {
+            let path = args.out.join(format!("{}.npz", source.file_stem(i)));
+            let there = files.write("--out", &path)?;
+            if there && args.skip_existing {
+                unknown += usize::from(!is_made_by(facts, &path)?);
+            }
+            is_there.push(u8::from(there));
+        }
+        if unknown > 0 {
+            console.say(format!(
+                "{} not say which model made it (written before codes did, or elsewhere): taken as it is",
+                share(unknown, source.len(), "code", ["does", "do"])
+            ));
+        }
+        Ok(is_there)
     };
     let looked = if ranks.is_first() { look() } else { Ok(Vec::new()) };
-    let is_there = broadcast(ranks.comm(), looked.map_err(|e| ocsc::Error::Source(format!("{e:#}"))))?;
+    let is_there = broadcast(ranks.comm(), looked.map_err(|e| ocsc::Error::Source(told(&e))))?;
     replace::remove_leftovers_in(&args.out);
     let n_there = is_there.iter().filter(|is_there| **is_there == 1).count();
-    say_existing("codes", n_there, source.len(), &args.out, args.skip_existing, console);
+    say_existing("code", n_there, source.len(), &args.out, args.skip_existing, console);
     if n_there == 0 || !args.skip_existing {
         return Ok((source, sizes));
     }
@@ -103,15 +126,29 @@ fn uncoded(args: &Code, ranks: &Ranks, source: Source, sizes: Sizes, console: &C
     Ok((source.only(&missing), missing.iter().map(|i| sizes[*i]).collect()))
 }
 
+/// Refuses a code that is there already and was made otherwise than the call would make it. Returns whether its file says which
+/// model made it.
+pub(crate) fn is_made_by(wanted: &Facts, path: &Path) -> Result<bool> {
+    let found = codes::read_facts(path).context("--skip-existing")?;
+    if let Some(difference) = found.difference(wanted) {
+        bail!(
+            "--skip-existing: {}: {difference}; code all anew without --skip-existing, or name another --out",
+            path.display()
+        );
+    }
+    Ok(found.model.is_some())
+}
+
 /// Says what happens to results that are in a folder already.
 fn say_existing(what: &str, n: usize, all: usize, out: &Path, skip: bool, console: &Console) {
-    let out = out.display();
-    match (n, skip) {
-        (0, _) => {}
-        (_, true) => console.say(format!("{n} of {all} {what} are in {out} already and stay as they are")),
-        (_, false) => console
-            .say(format!("{n} of {all} {what} are in {out} already and are replaced (--skip-existing keeps them)")),
+    if n == 0 {
+        return;
     }
+    let (these, out) = (share(n, all, what, ["is", "are"]), out.display());
+    console.say(match skip {
+        true => format!("{these} in {out} already: not made again"),
+        false => format!("{these} in {out} already: replaced (--skip-existing keeps what is there)"),
+    });
 }
 
 /// What all codes of a call are made with.
@@ -237,7 +274,8 @@ impl<'a> Tally<'a> {
         if unconverged > 0 {
             let advice = precision_advice(config.dtype, "Raise --max-iters or --time-limit");
             console.say(format!(
-                "{unconverged} of {samples} codes did not reach the tolerance {}; their files hold the gap they reached. {advice}",
+                "{} not reach the tolerance {}; the files hold the gap that was reached. {advice}",
+                share(unconverged, samples, "code", ["did", "did"]),
                 config.tol
             ));
         }
@@ -298,7 +336,10 @@ pub(crate) fn reconstruct(args: &Reconstruct, console: &Console) -> Result<()> {
     let mut no_pictures = 0;
     for (done, path) in paths.iter().enumerate() {
         if console::interrupted() {
-            let why = format!("interrupted after {done} of {} codes; --skip-existing goes on from here", paths.len());
+            let why = format!(
+                "interrupted after {done} of {}; --skip-existing goes on from here",
+                counted(paths.len(), "code")
+            );
             return Err(Interrupted(why).into());
         }
         let (code, rank) = codes::read_code::<f64>(path)?;
@@ -332,12 +373,15 @@ pub(crate) fn reconstruct(args: &Reconstruct, console: &Console) -> Result<()> {
     }
     drop(bar);
     if no_pictures > 0 {
-        console.say(format!("{no_pictures} are signals, volumes or of other than 1 or 3 channels: .npy only"));
+        console.say(format!(
+            "{} no picture (a signal, a volume, or of other than 1 or 3 channels): .npy only",
+            share(no_pictures, paths.len(), "reconstruction", ["is", "are"])
+        ));
     }
     if originals.is_some() && !preprocess.has_inverse() {
         console.say("an edge taper cannot be undone: the border of the reconstructions stays blended");
     }
-    console.result(format!("{} reconstructions in {}", paths.len(), args.out.display()))
+    console.result(format!("{} in {}", counted(paths.len(), "reconstruction"), args.out.display()))
 }
 
 /// The codes in a folder, in the order of their names; at least one.
@@ -378,7 +422,7 @@ fn spare_inputs(
         }
         n_there += usize::from(any);
     }
-    say_existing("reconstructions", n_there, codes.len(), &args.out, args.skip_existing, console);
+    say_existing("reconstruction", n_there, codes.len(), &args.out, args.skip_existing, console);
     Ok(())
 }
 

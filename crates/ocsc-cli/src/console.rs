@@ -3,8 +3,7 @@
 mod progress;
 
 pub(crate) use crate::interrupt::{Interrupted, catch_interrupts, interrupted};
-pub(crate) use ocsc::text::counted;
-pub(crate) use ocsc::text::size as bytes;
+pub(crate) use ocsc::text::{counted, share, size as bytes};
 pub(crate) use progress::Progress;
 
 use anyhow::{Context, Result};

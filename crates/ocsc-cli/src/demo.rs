@@ -2,7 +2,7 @@
 
 use crate::args::Demo;
 use crate::code::make_folder;
-use crate::console::{self, Console, Interrupted, bytes};
+use crate::console::{self, Console, Interrupted, bytes, counted};
 use crate::interrupt::UntilInterrupted;
 use crate::leaves::dead_leaves;
 use crate::picture::dictionary_mosaic;
@@ -45,7 +45,7 @@ pub(crate) fn run(args: &Demo, console: &Console) -> Result<()> {
         ocsc::Error::Stopped => Interrupted("interrupted before anything was learned".to_owned()).into(),
         error => anyhow::Error::from(error),
     })?;
-    console.say(format!("learning {} filters of 11x11 in {} pass", args.filters, args.passes));
+    console.say(format!("learning {} of 11x11 in {}", counted(args.filters, "filter"), counted(args.passes, "pass")));
     let log = args.out.join("run.jsonl");
     let bar = console.progress("learning", args.passes.saturating_mul(samples.len()), 0);
     let mut watch = Watch::new(bar, Some(Log::open(&log, None)?), None);
@@ -65,10 +65,10 @@ pub(crate) fn run(args: &Demo, console: &Console) -> Result<()> {
     let report = Report {
         title: "A dictionary learned from dead leaves".to_owned(),
         lead: format!(
-            "{} filters of 11x11, learned online from {} images, and tested on {} images it has never seen. Every number below comes from this run.",
-            args.filters,
-            outcome.progress.samples,
-            held_out.len()
+            "{} of 11x11, learned online from {}, and tested on {} it has never seen. Every number below comes from this run.",
+            counted(args.filters, "filter"),
+            counted(outcome.progress.samples, "image"),
+            counted(held_out.len(), "image")
         ),
         summary: summary.clone(),
         settings: settings(&config)?,

@@ -1,7 +1,7 @@
 //! What `ocsc learn` learns from, recorded in checkpoints, and held against what a resumed run is given.
 
 use crate::args::Learn;
-use crate::console::Console;
+use crate::console::{Console, counted, told};
 use crate::data::{Channel, Source};
 use crate::ranks::Ranks;
 use anyhow::{Result, bail};
@@ -80,7 +80,7 @@ fn mask(path: &Path) -> String {
     files.sort();
     let id = |file: &std::path::PathBuf| SampleId { name: file_name(file), bytes: bytes(file), size: [1; 3] };
     let list = SampleList::of(files.iter().map(id));
-    format!("{} files ({})", list.count, &list.all[..8])
+    format!("{} ({})", counted(list.count, "file"), &list.all[..8])
 }
 
 /// Refuses to go on from a checkpoint with other data, unless the call insists. Returns where to go on. Rank 0 decides.
@@ -97,7 +97,7 @@ pub(crate) fn go_on(
         Some(now) => compared(args, recorded, now, method, progress, console),
         None => Ok(false),
     };
-    let decision = decision.map(|anew| vec![u8::from(anew)]).map_err(|e| Error::Source(format!("{e:#}")));
+    let decision = decision.map(|anew| vec![u8::from(anew)]).map_err(|e| Error::Source(told(&e)));
     let anew = broadcast(ranks.comm(), decision)? == [1];
     Ok(if anew { Progress { visited: 0, ..progress } } else { progress })
 }

@@ -244,11 +244,11 @@ fn spare_unfinished(args: &Learn, out: &Path) -> Result<()> {
     }
     match checkpoint::peek(out) {
         Ok(Some((progress, config))) if progress.pass < config.passes => bail!(
-            "--out {0}: expected a new file or a finished model, found the checkpoint of an unfinished run ({1} of {2} passes, \
+            "--out {0}: expected a new file or a finished model, found the checkpoint of an unfinished run ({1} of {2}, \
              {3}); go on with it by --resume {0}, or replace it with --force",
             out.display(),
             progress.pass,
-            config.passes,
+            counted(config.passes, "pass"),
             counted(progress.samples, "sample")
         ),
         Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
@@ -283,8 +283,9 @@ fn resumed<T: Real>(path: &Path, args: &Learn, ranks: &Ranks) -> Result<(Box<dyn
     let (made, wanted) = (progress.pass, learner.config().passes);
     ensure!(
         made < wanted,
-        "{}: all {wanted} passes are made; to go on, ask for more with --passes, e.g. --passes {}",
+        "{}: expected passes left to make, found {made} of {} made; to go on, ask for more with --passes, e.g. --passes {}",
         path.display(),
+        counted(wanted, "pass"),
         made + 1
     );
     Ok((learner, progress, saved.attached))

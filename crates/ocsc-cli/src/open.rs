@@ -5,7 +5,7 @@
 //! same samples.
 
 use crate::args::{DataArgs, Learn};
-use crate::console::{Console, counted};
+use crate::console::{Console, counted, share};
 use crate::data::{Axes, Channel, Source, SourceOptions, channels_before};
 use crate::memory::Limit;
 use crate::ranks::{Ranks, Sizes};
@@ -208,9 +208,8 @@ fn large_enough(source: &Source, filter: [usize; 3], console: &Console) -> Resul
         let [depth, height, width] = filter;
         let (filter, name) = (Shape { channels: 1, depth, height, width }, source.name(small));
         ensure!(fitting.len() > 0, "{name}: expected samples of at least the filters' size {filter}, found none");
-        let (n, all) = (source.len() - fitting.len(), source.len());
-        console
-            .say(format!("{n} of {all} samples are smaller than the filters ({filter}) and passed over, {name} first"));
+        let these = share(source.len() - fitting.len(), source.len(), "sample", ["is", "are"]);
+        console.say(format!("{these} smaller than the filters ({filter}) and passed over, {name} first"));
     }
     Ok(fitting)
 }

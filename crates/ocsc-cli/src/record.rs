@@ -10,7 +10,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
 /// Longer than any record; a file of another kind may have no line ends at all.
-const MAX_LINE: u64 = 1 << 16;
+pub(crate) const MAX_LINE: u64 = 1 << 16;
 /// Steps on each side of the smoothed training objective are at most the number of steps divided by this.
 const SMOOTHING: usize = 24;
 

@@ -17,8 +17,8 @@ pub(crate) fn show(args: &Show, console: &Console) -> Result<()> {
     let saved = model::load::<f64>(&args.model, console)?;
     dictionary_mosaic(&saved.dictionary).save_png(&args.out)?;
     let legend = legend(saved.dictionary.shape()).map_or(String::new(), |legend| format!("; {legend}"));
-    let n = saved.dictionary.n_filters();
-    console.say(format!("{}: {n} filters in ascending order of variance{legend}", args.out.display()));
+    let filters = counted(saved.dictionary.n_filters(), "filter");
+    console.say(format!("{}: {filters} in ascending order of variance{legend}", args.out.display()));
     Ok(())
 }
 

@@ -4,7 +4,7 @@
 //! does not grow with their number.
 
 use crate::args::{Code, DataArgs, Learn};
-use crate::code::{Tally, facts, make_folder};
+use crate::code::{Tally, facts, is_made_by, make_folder};
 use crate::console::{self, Console, Interrupted, counted, told};
 use crate::data::raw::Frames;
 use crate::data::{Masks, Source, split_pick};
@@ -158,8 +158,8 @@ pub(crate) fn code<T: Real>(
     let mut frames = Arriving::<T>::start(&args.data, &config.preprocess)?;
     make_folder(&args.out)?;
     let bar = console.progress("coding", args.data.limit, 0);
-    let facts = facts(saved, config, is_masked(&args.data));
-    let mut tally = Tally::new(args, config, dictionary.rank(), facts, bar);
+    let wanted = facts(saved, config, is_masked(&args.data));
+    let mut tally = Tally::new(args, config, dictionary.rank(), wanted.clone(), bar);
     console::catch_interrupts();
     let mut files = Outputs::default();
     files.read("the model", [&args.model]);
@@ -172,8 +172,12 @@ pub(crate) fn code<T: Real>(
         let mut numbers = Vec::new();
         for sample in &group {
             dictionary.check_sample_shape(sample.shape()).context("stdin: a frame")?;
-            let is_there = files.find("--out", &args.out.join(format!("frame-{taken:06}.npz")))?.is_some();
-            numbers.push((!(is_there && args.skip_existing)).then_some(taken));
+            let path = args.out.join(format!("frame-{taken:06}.npz"));
+            let is_done = files.find("--out", &path)?.is_some() && args.skip_existing;
+            if is_done {
+                is_made_by(&wanted, &path)?;
+            }
+            numbers.push((!is_done).then_some(taken));
             taken += 1;
         }
         let mut wanted = numbers.iter();
@@ -303,7 +307,8 @@ impl<T: Real> Arriving<T> {
         );
         if left_over > 0 {
             console.say(format!(
-                "stdin: after {taken} frames of {bytes} bytes, {left_over} bytes of another were left over and dropped"
+                "stdin: after {} of {bytes} bytes, {left_over} bytes of another were left over and dropped",
+                counted(taken, "frame")
             ));
         }
         Ok(())

@@ -2,7 +2,7 @@
 
 use crate::args::Verify;
 use crate::code::{boundary_name, code_files};
-use crate::console::{self, Console, Interrupted};
+use crate::console::{self, Console, Interrupted, counted, share, told};
 use crate::data::{Facts, Source, channels_before, codes};
 use crate::model::{Prepared, check_masked};
 use crate::pairing::pair;
@@ -87,13 +87,13 @@ fn all_codes(args: &Verify, data: &[PathBuf], folder: &Path, console: &Console) 
         findings.push(finding);
         if console::interrupted() {
             let done = findings.len();
-            return Err(Interrupted(format!("interrupted after {done} of {} codes", paths.len())).into());
+            return Err(Interrupted(format!("interrupted after {done} of {}", counted(paths.len(), "code"))).into());
         }
     }
     drop(bar);
     let failed = findings.iter().filter(|finding| !finding.pass).count();
     report(&findings, failed, args, console)?;
-    ensure!(failed == 0, "{failed} of {} codes are not what their files say", findings.len());
+    ensure!(failed == 0, "{} not what the file says", share(failed, findings.len(), "code", ["is", "are"]));
     Ok(())
 }
 
@@ -122,7 +122,11 @@ fn report(findings: &[Finding], failed: usize, args: &Verify, console: &Console)
         });
     }
     let passed = findings.len() - failed;
-    lines.push(format!("{passed} of {} codes pass; worst gap {:.4} %", findings.len(), 100.0 * worst));
+    lines.push(format!(
+        "{}; worst gap {:.4} %",
+        share(passed, findings.len(), "code", ["passes", "pass"]),
+        100.0 * worst
+    ));
     console.result(lines.join("\n"))
 }
 
@@ -147,7 +151,7 @@ impl Checked<'_> {
         };
         match self.check(&mut finding) {
             Ok(()) => finding.pass = true,
-            Err(why) => finding.why = Some(format!("{why:#}")),
+            Err(why) => finding.why = Some(told(&why)),
         }
         finding
     }

@@ -2,16 +2,16 @@
 
 use crate::args::Every;
 use crate::console::{Progress as Bar, interrupted};
-use crate::record::{Event, Record, peak_rss_bytes};
+use crate::record::{Event, MAX_LINE, Record, peak_rss_bytes};
 use ocsc::checkpoint::{Attached, Notes};
 use ocsc::learner::Step;
 use ocsc::monitor::Monitor;
-use ocsc::replace::{check_writable, write_file};
-use ocsc::train::{Evaluation, Outcome, Progress};
-use ocsc::train::{Observer, Snapshot};
-use ocsc::{Error, Real, Result, checkpoint};
+use ocsc::replace::{check_writable, replace_file};
+use ocsc::train::{Evaluation, Observer, Outcome, Progress, Snapshot};
+use ocsc::{Error, Real, Result, checkpoint, file};
+use std::fmt::Display;
 use std::fs::File;
-use std::io::{ErrorKind, Seek, SeekFrom, Write};
+use std::io::{BufRead, BufReader, BufWriter, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -248,6 +248,74 @@ impl<'a> Resumed<'a> {
     pub(crate) fn new(progress: &'a Progress, notes: &'a Notes) -> Self {
         Resumed { progress, unwritten: notes.get(UNWRITTEN).map(String::as_str) }
     }
+
+    /// Takes out of a log what the run will do again, and puts in the line that is missing. A line at a time: logs of long runs
+    /// may be larger than the memory.
+    fn take_back(&self, path: &Path) -> Result<()> {
+        let all_stays = self.kept(path, |_| Ok(()))? && self.unwritten.is_none();
+        if all_stays {
+            return Ok(());
+        }
+        // Errors of the system come without the file's name, ours with it.
+        let kept = replace_file(path, |file| -> Result<(), Failure> {
+            let mut file = BufWriter::new(file);
+            self.kept(path, |line| file.write_all(line).map_err(|e| Error::io(path, e)))?;
+            file.write_all(self.unwritten.unwrap_or_default().as_bytes())?;
+            Ok(file.flush()?)
+        });
+        kept.map_err(|failure| match failure {
+            Failure::Io(e) => Error::io(path, e),
+            Failure::Told(error) => error,
+        })
+    }
+
+    /// Hands over the lines of a log that the run goes on from. Returns whether these are all.
+    fn kept(&self, path: &Path, mut keep: impl FnMut(&[u8]) -> Result<()>) -> Result<bool> {
+        let io = |e| Error::io(path, e);
+        let mut reader = BufReader::new(file::open(path).map_err(io)?);
+        let (mut line, mut is_all) = (Vec::new(), true);
+        for number in 1.. {
+            line.clear();
+            if reader.by_ref().take(MAX_LINE).read_until(b'\n', &mut line).map_err(io)? == 0 {
+                break;
+            }
+            let wrong = |found: &dyn Display| {
+                Error::file(path, format!("run log, line {number}"), "one JSON record of a run", found)
+            };
+            if line.len() as u64 >= MAX_LINE {
+                return Err(wrong(&"a longer line"));
+            }
+            let is_cut = !line.ends_with(b"\n");
+            if is_cut || line.trim_ascii().is_empty() {
+                is_all = false;
+                continue;
+            }
+            let record = serde_json::from_slice(&line).map_err(|e| wrong(&e))?;
+            match is_undone(&record, self.progress) {
+                true => is_all = false,
+                false => keep(&line)?,
+            }
+        }
+        Ok(is_all)
+    }
+}
+
+/// Why a log could not be written anew.
+enum Failure {
+    Io(std::io::Error),
+    Told(Error),
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        Failure::Io(error)
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Failure::Told(error)
+    }
 }
 
 impl Log {
@@ -258,17 +326,15 @@ impl Log {
     pub(crate) fn open(path: &Path, resumed: Option<Resumed<'_>>) -> Result<Self> {
         let io = |e| Error::io(path, e);
         let is_there = path.try_exists().map_err(io)?;
-        if is_there && std::fs::metadata(path).is_ok_and(|metadata| metadata.is_file()) {
+        // Pipes and devices keep nothing, and may never end.
+        let is_old_file = is_there && std::fs::metadata(path).map_err(io)?.is_file();
+        if is_old_file {
             check_writable(path)?;
         }
-        let file = match resumed.filter(|_| is_there) {
+        let file = match resumed.filter(|_| is_old_file) {
             None => File::create(path).map_err(io)?,
             Some(resumed) => {
-                let text = std::fs::read_to_string(path).map_err(io)?;
-                let kept = kept(path, &text, &resumed)?;
-                if kept != text {
-                    write_file(path, &kept).map_err(io)?;
-                }
+                resumed.take_back(path)?;
                 File::options().write(true).open(path).map_err(io)?
             }
         };
@@ -314,18 +380,6 @@ impl Log {
             other => other.map_err(|e| Error::io(&self.path, e)),
         }
     }
-}
-
-/// The lines of a log that a resumed run goes on from.
-fn kept(path: &Path, text: &str, resumed: &Resumed<'_>) -> Result<String> {
-    let kept: Result<String> = text
-        .split_inclusive('\n')
-        .filter(|line| line.ends_with('\n') && !line.trim().is_empty())
-        .map(|line| serde_json::from_str::<Record>(line).map(|record| (line, record)))
-        .filter(|line| !line.as_ref().is_ok_and(|(_, record)| is_undone(record, resumed.progress)))
-        .map(|line| line.map(|(line, _)| line).map_err(|e| Error::file(path, "run log", "records of a run", e)))
-        .collect();
-    Ok(kept? + resumed.unwritten.unwrap_or_default())
 }
 
 /// Whether a line tells of something that a run resumed at `progress` will do again.

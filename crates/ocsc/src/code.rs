@@ -1,7 +1,7 @@
 //! Sparse codes Z: a list of (filter, position, value).
 
-use crate::Boundary;
-use crate::{Dictionary, Error, Real, Result, Sample, Shape, system};
+use crate::text::counted;
+use crate::{Boundary, Dictionary, Error, Real, Result, Sample, Shape, system};
 
 /// One coefficient: filter `filter` at `position`, scaled by `value`.
 ///
@@ -98,14 +98,21 @@ impl<T: Real> Code<T> {
         self.atoms.iter().map(|a| a.value.f64().abs()).sum()
     }
 
-    /// The dense array (filter, depth, height, width): K times the sample's memory.
-    pub fn to_dense(&self) -> Vec<T> {
+    /// The dense array (filter, depth, height, width): K times the sample's memory. Refused if the system has not as much
+    /// free: the shape may come from a file, in which two numbers can claim billions of positions.
+    pub fn to_dense(&self) -> Result<Vec<T>> {
         let pixels: usize = self.shape.iter().product();
+        let need = [pixels, size_of::<T>()].iter().fold(self.n_filters as u64, |n, by| n.saturating_mul(*by as u64));
+        let [depth, height, width] = self.shape;
+        system::ensure_free(
+            &format!("dense codes of {} on {depth}x{height}x{width}", counted(self.n_filters, "filter")),
+            need,
+        )?;
         let mut dense = vec![T::zero(); self.n_filters * pixels];
         for a in &self.atoms {
             dense[a.filter as usize * pixels + a.position as usize] = a.value;
         }
-        dense
+        Ok(dense)
     }
 
     /// The relative change ||Z - other|| / ||Z||, as in the paper's stopping rule; zero for two empty codes.
@@ -135,7 +142,7 @@ impl<T: Real> Code<T> {
     /// The sample's shape, D z on it before rounding, (channel, depth, height, width), and the energy of what was cut off.
     pub(crate) fn reconstruct_f64(&self, d: &Dictionary<T>, boundary: Boundary) -> Result<(Shape, Vec<f64>, f64)> {
         if self.n_filters != d.n_filters() {
-            let expected = format!("{} filters, as the dictionary has", d.n_filters());
+            let expected = format!("{}, as the dictionary has", counted(d.n_filters(), "filter"));
             return Err(Error::invalid("code", expected, self.n_filters));
         }
         let f = d.shape();

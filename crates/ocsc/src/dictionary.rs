@@ -28,7 +28,7 @@ impl<T: Real> Dictionary<T> {
             return Err(Error::invalid(
                 "dictionary",
                 "at least one filter of at least one value",
-                format!("{n_filters} filters of {shape}"),
+                format!("{} of {shape}", counted(n_filters, "filter")),
             ));
         }
         if !(1..=3).contains(&rank) {
@@ -38,7 +38,7 @@ impl<T: Real> Dictionary<T> {
         if data.len() != len {
             return Err(Error::invalid(
                 "dictionary",
-                format!("{len} values for {n_filters} filters of {shape}"),
+                format!("{len} values for {} of {shape}", counted(n_filters, "filter")),
                 data.len(),
             ));
         }
@@ -73,7 +73,7 @@ impl<T: Real> Dictionary<T> {
             return Err(Error::invalid(
                 "dictionary",
                 "at least one filter of at least one value",
-                format!("{n_filters} filters of {shape}"),
+                format!("{} of {shape}", counted(n_filters, "filter")),
             ));
         }
         let mut rng = random::stream(seed, random::INITIAL);
@@ -218,8 +218,8 @@ impl<T: Real> Dictionary<T> {
         if sample.channels != self.shape.channels {
             return Err(Error::invalid(
                 "sample",
-                format!("{} channels, as the filters have", self.shape.channels),
-                format!("{} channels", sample.channels),
+                format!("{}, as the filters have", counted(self.shape.channels, "channel")),
+                counted(sample.channels, "channel"),
             ));
         }
         if sample.spatial().iter().zip(self.shape.spatial()).any(|(&s, f)| s < f) {

@@ -7,6 +7,7 @@
 //! their length to the byte rarely.
 
 use crate::digest::hex;
+use crate::text::counted;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
@@ -108,7 +109,8 @@ impl SampleList {
         let (same, next) = (1_usize << shared.saturating_sub(1), 1_usize << shared);
         let end = self.count.min(now.count);
         if self.count != now.count && shared == self.parts.len().min(now.parts.len()) {
-            return Some(format!("the first {same} samples are the same, and not all of the others"));
+            let first = if same == 1 { "first sample is".to_owned() } else { format!("first {same} samples are") };
+            return Some(format!("the {first} the same, and not all of the others"));
         }
         let last = match (&self.last, &now.last) {
             (Some(was), Some(is)) if !was.is_like(is) => format!("; the last was {was}, now {is}"),
@@ -125,15 +127,20 @@ impl Fingerprint {
         let mut found = changed(&self.options, &now.options);
         let samples = match (&self.samples, &now.samples) {
             (Some(was), Some(is)) => was.difference(is),
-            (Some(was), None) => Some(format!("the {} samples were a set, now they are a stream", was.count)),
-            (None, Some(is)) => Some(format!("the samples were a stream, now they are a set of {}", is.count)),
+            (Some(was), None) => {
+                Some(format!("it was learned from a set of {}, and these are a stream", counted(was.count, "sample")))
+            }
+            (None, Some(is)) => {
+                Some(format!("it was learned from a stream, and these are a set of {}", counted(is.count, "sample")))
+            }
             (None, None) => None,
         };
         if let Some(samples) = samples {
             if let (Some(was), Some(is)) = (&self.samples, &now.samples)
                 && was.count != is.count
             {
-                found.push(format!("expected the {} samples that it was learned from, found {}", was.count, is.count));
+                let was = counted(was.count, "sample");
+                found.push(format!("expected the {was} that it was learned from, found {}", is.count));
             }
             found.extend(changed(&self.choices, &now.choices));
             found.push(samples);

@@ -1,6 +1,6 @@
 //! What is known of a setting, and the macro that declares a group of them.
 //!
-//! A setting is declared once, as a line of [`settings!`](crate::setting::settings):
+//! A setting is declared once, as a line of `settings!`:
 //!
 //! ```text
 //! /// Replace filters that no code uses.

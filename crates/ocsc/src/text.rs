@@ -22,13 +22,20 @@ pub fn size(bytes: u64) -> String {
     format!("{value:.1} TB")
 }
 
+/// `1 of 4 samples is`, `2 of 4 samples are`, with a verb for one and for many.
+pub fn share(n: usize, all: usize, what: &str, [one, many]: [&str; 2]) -> String {
+    format!("{n} of {} {}", counted(all, what), if n == 1 { one } else { many })
+}
+
 #[cfg(test)]
 mod tests {
-    use super::counted;
+    use super::{counted, share};
 
     #[test]
     fn one_is_no_plural() {
         assert_eq!(["0 samples", "1 sample", "2 samples"], [0, 1, 2].map(|n| counted(n, "sample")));
         assert_eq!(["1 pass", "2 passes"], [1, 2].map(|n| counted(n, "pass")));
+        assert_eq!(share(1, 1, "code", ["is", "are"]), "1 of 1 code is");
+        assert_eq!(share(2, 4, "code", ["is", "are"]), "2 of 4 codes are");
     }
 }

@@ -5,6 +5,7 @@
 //! All is told by headers, before anything is decoded.
 
 use super::{Part, Source};
+use crate::console::{counted, share};
 use anyhow::{Result, ensure};
 use ocsc::preprocess::{Preprocess, Step};
 use ocsc::{Real, Sample, Shape};
@@ -64,26 +65,35 @@ impl ChannelCounts {
         let mut lines = Vec::new();
         let total: usize = self.kinds.values().map(|kind| kind.count).sum();
         for (own, Kind { count, first, pictures }) in &self.kinds {
-            let (these, name) = (format!("{count} of {total} samples"), name(*first));
+            let these = |verbs| share(*count, total, "sample", verbs);
+            let (name, channels_of) = (name(*first), counted(*own, "channel"));
             let Some(wanted) = channels.filter(|wanted| wanted != own) else {
                 if channels.is_none() && !matches!(own, 1 | 3) {
-                    lines.push(format!("{these} have {own} channels, {name} first, which cannot become gray: name other steps with --preprocess"));
+                    lines.push(format!(
+                        "{} {channels_of}, {name} first, which cannot become gray: name other steps with --preprocess",
+                        these(["has", "have"])
+                    ));
                 }
                 continue;
             };
             lines.push(if *own == 1 && *pictures {
-                format!("{these} are gray, {name} first, and repeated over the {wanted} channels of the others")
+                {
+                    let these = these(["is", "are"]);
+                    format!("{these} gray, {name} first, and repeated over the {wanted} channels of the others")
+                }
             } else {
                 let advice = match (*own, wanted) {
                     (1 | 3, 1 | 3) => "; --preprocess gray takes all of them",
                     _ => "",
                 };
-                format!("{these} have {own} channels instead of {wanted}, {name} first, and cannot be used{advice}")
+                let these = these(["has", "have"]);
+                format!("{these} {channels_of} instead of {wanted}, {name} first, and cannot be used{advice}")
             });
         }
         if let Some((count, first)) = self.alpha {
             lines.push(format!(
-                "{count} of {total} samples have an opacity (alpha), {} first: it is dropped",
+                "{} an opacity (alpha), {} first: it is dropped",
+                share(count, total, "sample", ["has", "have"]),
                 name(first)
             ));
         }
@@ -129,7 +139,12 @@ impl Source {
         let shape = sample.shape();
         let Some(wanted) = self.channels.filter(|wanted| *wanted != shape.channels) else { return Ok(sample) };
         let repeat = shape.channels == 1 && part.content.is_image();
-        ensure!(repeat, "sample: expected {wanted} channels, found {} channels", shape.channels);
+        ensure!(
+            repeat,
+            "sample: expected {}, found {}",
+            counted(wanted, "channel"),
+            counted(shape.channels, "channel")
+        );
         let shape = Shape { channels: wanted, ..shape };
         self.options.ensure_room(&format!("samples of {shape}"), 0, shape.len() as u64)?;
         let (_, data, mask) = sample.into_parts();

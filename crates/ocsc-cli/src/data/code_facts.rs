@@ -98,6 +98,33 @@ impl Facts {
         Ok(Facts { objective, gap, beta, sample_shape, model, source, preprocess, boundary, masked })
     }
 
+    /// Says in what a code was made otherwise than `wanted`; none if nothing differs that both say.
+    pub(crate) fn difference(&self, wanted: &Facts) -> Option<String> {
+        let with = |facts: &Facts| {
+            let masked = facts.masked.map(|masked| if masked { "given" } else { "not given" }.to_owned());
+            let beta = facts.beta.map(|beta| beta.to_string());
+            let (model, preprocess, boundary) = (facts.model.clone(), facts.preprocess.clone(), facts.boundary.clone());
+            [
+                ("dictionary", model),
+                ("beta", beta),
+                ("preprocess", preprocess),
+                ("boundary", boundary),
+                ("mask", masked),
+            ]
+        };
+        let differing = with(wanted).into_iter().zip(with(self)).find_map(|((name, wanted), (_, found))| {
+            wanted.zip(found).filter(|(wanted, found)| wanted != found).map(|(wanted, found)| (name, wanted, found))
+        });
+        // Of checksums the first digits do.
+        let short = |name: &str, value: String| match name {
+            "dictionary" => value.chars().take(8).chain("...".chars()).collect(),
+            _ => value,
+        };
+        differing.map(|(name, wanted, found)| {
+            format!("expected a code with {name} {}, found {}", short(name, wanted), short(name, found))
+        })
+    }
+
     /// The checksum of a code and of what is said of it, whatever wrote the file.
     pub(crate) fn checksum<T: Real>(&self, code: &Code<T>) -> String {
         let mut hash = Sha256::new();

@@ -15,6 +15,7 @@ use super::code_facts::Facts;
 use super::guard::guarded;
 use super::npz::{self, Npz};
 use super::{npy, write};
+use crate::console::told;
 use crate::memory::Limit;
 use anyhow::{Context, Result, anyhow, ensure};
 use ocsc::replace::write_file;
@@ -24,7 +25,7 @@ use std::path::Path;
 
 /// Writes a code whose samples have `rank` spatial axes, replacing the file as a whole.
 pub(crate) fn write_code<T: Real>(path: &Path, code: &Code<T>, rank: usize, facts: &Facts) -> Result<()> {
-    write_checked(path, code, rank, facts).map_err(|e| anyhow!("{}: {e:#}", path.display()))
+    write_checked(path, code, rank, facts).map_err(|e| anyhow!("{}: {}", path.display(), told(&e)))
 }
 
 fn write_checked<T: Real>(path: &Path, code: &Code<T>, rank: usize, facts: &Facts) -> Result<()> {
@@ -64,23 +65,25 @@ fn write_checked<T: Real>(path: &Path, code: &Code<T>, rank: usize, facts: &Fact
 
 /// Reads what a file says of its code; nothing of what files from before, or from elsewhere, do not say.
 pub(crate) fn read_facts(path: &Path) -> Result<Facts> {
-    guarded(|| Facts::read(&mut Npz::open(path, Limit::default())?)).map_err(|e| anyhow!("{}: {e:#}", path.display()))
+    guarded(|| Facts::read(&mut Npz::open(path, Limit::default())?))
+        .map_err(|e| anyhow!("{}: {}", path.display(), told(&e)))
 }
 
 /// Whether the values of a code are of single precision.
 pub(crate) fn is_single(path: &Path) -> Result<bool> {
     let read = || Ok(Npz::open(path, Limit::default())?.array("value")?.dtype() == Dtype::F32);
-    guarded(read).map_err(|e| anyhow!("{}: {e:#}", path.display()))
+    guarded(read).map_err(|e| anyhow!("{}: {}", path.display(), told(&e)))
 }
 
 /// Reads the checksum that a file had when it was written.
 pub(crate) fn read_checksum(path: &Path) -> Result<Option<String>> {
-    guarded(|| Npz::open(path, Limit::default())?.text("sha256", 64)).map_err(|e| anyhow!("{}: {e:#}", path.display()))
+    guarded(|| Npz::open(path, Limit::default())?.text("sha256", 64))
+        .map_err(|e| anyhow!("{}: {}", path.display(), told(&e)))
 }
 
 /// Reads a code and the number of its spatial axes.
 pub(crate) fn read_code<T: Real>(path: &Path) -> Result<(Code<T>, usize)> {
-    guarded(|| read_checked(path)).map_err(|e| anyhow!("{}: {e:#}", path.display()))
+    guarded(|| read_checked(path)).map_err(|e| anyhow!("{}: {}", path.display(), told(&e)))
 }
 
 fn read_checked<T: Real>(path: &Path) -> Result<(Code<T>, usize)> {

@@ -5,7 +5,7 @@
 //! when it is read, before any preprocessing.
 
 use super::{Part, Source, SourceOptions, has_ending, stem_of};
-use crate::console::counted;
+use crate::console::{counted, told};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use ocsc::{Real, Sample, Samples, Shape};
 use std::collections::HashMap;
@@ -49,7 +49,7 @@ impl Masks {
         }
         let (shown, masks) = (path.display(), source.len());
         if path.is_dir() {
-            pair_by_stem(&source, parts).map_err(|e| anyhow!("{shown}: {e:#}"))?;
+            pair_by_stem(&source, parts).map_err(|e| anyhow!("{shown}: {}", told(&e)))?;
         } else {
             let fits = masks == 1 || masks == len;
             ensure!(fits, "{shown}: expected 1 mask, or one for each of {}, found {masks}", counted(len, "sample"));

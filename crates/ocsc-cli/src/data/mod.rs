@@ -161,7 +161,7 @@ impl Source {
         for path in paths {
             let is_pipe = path.as_os_str() == "-";
             ensure!(!is_pipe, "-: standard input can only be read by `learn` and `code`, alone and with --raw");
-            guarded(|| opening.add_named(path)).map_err(|e| anyhow!("{}: {e:#}", path.display()))?;
+            guarded(|| opening.add_named(path)).map_err(|e| anyhow!("{}: {}", path.display(), told(&e)))?;
         }
         let Opening { mut parts, len, mut files, .. } = opening;
         let masks = match &options.mask {
@@ -342,7 +342,7 @@ impl Opening<'_> {
             for line in list::read(&file, self.options.limit)? {
                 let path = list::folder(&file).join(&line.text);
                 let added = self.add_matching(&path);
-                added.map_err(|e| anyhow!("line {}: {}: {e:#}", line.number, path.display()))?;
+                added.map_err(|e| anyhow!("line {}: {}: {}", line.number, path.display(), told(&e)))?;
             }
             return Ok(());
         }
@@ -354,7 +354,7 @@ impl Opening<'_> {
             return self.add(path);
         }
         for file in pattern::matches(path)? {
-            self.add(&file).map_err(|e| anyhow!("{}: {e:#}", file.display()))?;
+            self.add(&file).map_err(|e| anyhow!("{}: {}", file.display(), told(&e)))?;
         }
         Ok(())
     }
@@ -497,7 +497,7 @@ fn open_npz(path: &Path, pick: Option<&str>, options: &SourceOptions) -> Result<
     for name in &names {
         match open(name) {
             Ok(stack) => stacks.push((Some(name.clone()), stack)),
-            Err(e) => refused.push(format!("`{name}`: {e:#}")),
+            Err(e) => refused.push(format!("`{name}`: {}", told(&e))),
         }
     }
     ensure!(

@@ -4,6 +4,7 @@
 //! run that is cut short leaves no halves.
 
 use super::npy;
+use crate::console::told;
 use ::image::codecs::png::PngEncoder;
 use ::image::{ExtendedColorType, ImageEncoder};
 use anyhow::{Result, anyhow, bail, ensure};
@@ -27,13 +28,13 @@ pub(crate) fn write_npy<T: Real>(path: &Path, sample: &Sample<T>, rank: usize) -
     } else {
         Err(anyhow!("a sample of {shape} has more than {rank} spatial axes"))
     };
-    result.map_err(|e| anyhow!("{}: {e:#}", path.display()))
+    result.map_err(|e| anyhow!("{}: {}", path.display(), told(&e)))
 }
 
 /// Writes an 8-bit gray or colour picture: `lo` and below is black, `hi` and above is white.
 pub(crate) fn write_png<T: Real>(path: &Path, sample: &Sample<T>, lo: f64, hi: f64) -> Result<()> {
     let written = encode_png(sample, lo, hi).and_then(|png| Ok(write_file(path, png)?));
-    written.map_err(|e| anyhow!("{}: {e:#}", path.display()))
+    written.map_err(|e| anyhow!("{}: {}", path.display(), told(&e)))
 }
 
 fn encode_png<T: Real>(sample: &Sample<T>, lo: f64, hi: f64) -> Result<Vec<u8>> {

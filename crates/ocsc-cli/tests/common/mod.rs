@@ -5,6 +5,7 @@ pub(crate) mod npz;
 use assert_cmd::Command;
 use ndarray::{Array2, Array3, Array4, ArrayD};
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 use std::time::{Duration, Instant};
@@ -81,6 +82,12 @@ impl Bench {
         let mut command = std::process::Command::new("sh");
         command.args(["-c", script]).env("OCSC", env!("CARGO_BIN_EXE_ocsc")).current_dir(self.folder.path());
         Ran::new(script.to_owned(), &command.output().unwrap())
+    }
+
+    /// The names of what lies in a folder of this one.
+    pub(crate) fn names(&self, folder: &str) -> BTreeSet<String> {
+        let entries = std::fs::read_dir(self.path(folder)).unwrap_or_else(|e| panic!("{folder}: {e}"));
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
     }
 
     pub(crate) fn read(&self, name: &str) -> Vec<u8> {

@@ -1,5 +1,6 @@
 //! Results that are there already: unfinished runs, codes and reconstructions of an earlier call.
 
+use crate::common::npz::rewrite;
 use crate::common::{Bench, code};
 
 #[test]
@@ -8,7 +9,7 @@ fn an_unfinished_checkpoint_is_not_replaced_by_accident() {
     let call = "train.npy --beta 0.1 --log run.jsonl --out m.safetensors";
     bench.learn(&format!("{call} --time-limit 1e-9")).ok();
     let [model, log] = ["m.safetensors", "run.jsonl"].map(|name| bench.read(name));
-    let parts = ["--out m.safetensors", "unfinished", "0 of 1 passes, 1 sample)", "--resume m.safetensors", "--force"];
+    let parts = ["--out m.safetensors", "unfinished", "0 of 1 pass, 1 sample)", "--resume m.safetensors", "--force"];
     bench.learn(call).refused(1, &parts);
     assert!(model == bench.read("m.safetensors") && log == bench.read("run.jsonl"));
     // Nor by a run that goes on from another one.
@@ -32,31 +33,68 @@ fn codes_that_are_there_are_kept_or_said_to_be_replaced() {
     assert!(!first.stderr.contains("already"), "{}", first.stderr);
     let whole: Vec<Vec<u8>> = (0..4).map(|i| bench.read(&format!("codes/train-{i:04}.npz"))).collect();
     let again = bench.run(call).ok();
-    assert!(again.stderr.contains("4 of 4 codes are in codes already and are replaced"), "{}", again.stderr);
+    assert!(again.stderr.contains("4 of 4 codes are in codes already: replaced"), "{}", again.stderr);
     // As an interrupted call leaves them; the mark shows which are coded again.
     std::fs::remove_file(bench.path("codes/train-0001.npz")).unwrap();
     std::fs::remove_file(bench.path("codes/train-0003.npz")).unwrap();
-    bench.write("codes/train-0002.npz", b"mark");
+    bench.write("codes/train-0002.npz", &whole[0]);
     let ran = bench.run(&format!("{call} --skip-existing --json")).ok();
-    assert!(ran.stderr.contains("2 of 4 codes are in codes already and stay"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("2 of 4 codes are in codes already: not made again"), "{}", ran.stderr);
     assert_eq!(ran.json()["samples"], 2);
-    assert_eq!(bench.read("codes/train-0002.npz"), b"mark");
+    assert!(bench.read("codes/train-0002.npz") == whole[0]);
     for i in [0, 1, 3] {
         assert!(bench.read(&format!("codes/train-{i:04}.npz")) == whole[i], "{i}");
     }
     let done = bench.run(&format!("{call} --skip-existing")).ok();
     assert!(done.stdout.contains("all 4 codes are in codes already"), "{}", done.stdout);
-    let frames = [128_u8; 3 * 256];
+    let frames = [[128_u8; 256], [128; 256], [7; 256]].concat();
     bench.write("frames", &frames);
     let stream = "code m.safetensors - --raw 16x16 --preprocess none --out frames-coded";
     bench.shell(&format!("$OCSC {stream} < frames")).ok();
     std::fs::remove_file(bench.path("frames-coded/frame-000001.npz")).unwrap();
-    bench.write("frames-coded/frame-000002.npz", b"mark");
+    let mark = bench.read("frames-coded/frame-000000.npz");
+    bench.write("frames-coded/frame-000002.npz", &mark);
     let ran = bench.shell(&format!("$OCSC {stream} --skip-existing --json < frames")).ok();
     assert_eq!(ran.json()["samples"], 1);
-    assert_eq!(bench.read("frames-coded/frame-000002.npz"), b"mark");
+    assert!(bench.read("frames-coded/frame-000002.npz") == mark);
     let values = |frame: usize| code(&bench.path(&format!("frames-coded/frame-{frame:06}.npz"))).value;
     assert_eq!(values(1), values(0));
+}
+
+#[test]
+fn codes_that_were_made_otherwise_are_not_taken_for_done() {
+    let bench = Bench::with_model();
+    bench.learn("train.npy --out other.safetensors --beta 0.1 --seed 5").ok();
+    bench.write("frames", &[[128_u8; 256], [7; 256]].concat());
+    let stream = "- --raw 16x16 --preprocess none --out frames-coded";
+    bench.run("code m.safetensors train.npy --out codes").ok();
+    bench.shell(&format!("$OCSC code m.safetensors {stream} < frames")).ok();
+    let whole: Vec<Vec<u8>> = (0..4).map(|i| bench.read(&format!("codes/train-{i:04}.npz"))).collect();
+    std::fs::remove_file(bench.path("codes/train-0003.npz")).unwrap();
+    for (call, parts) in [
+        ("other.safetensors train.npy", ["codes/train-0000.npz", "a code with dictionary ", "..., found "]),
+        ("m.safetensors train.npy --beta 0.2", ["codes/train-0000.npz", "a code with beta 0.2, found 0.1", "anew"]),
+        ("m.safetensors train.npy --preprocess mean", ["train-0000.npz", "with preprocess mean, found none", "--out"]),
+        ("m.safetensors train.npy --nan-is-missing", ["train-0000.npz", "with mask given, found not given", "--out"]),
+    ] {
+        let ran = bench.run(&format!("code {call} --out codes --skip-existing"));
+        ran.refused(1, &[&["--skip-existing: "], &parts[..]].concat());
+    }
+    let ran = bench.shell(&format!("$OCSC code other.safetensors {stream} --skip-existing < frames"));
+    ran.refused(1, &["--skip-existing: ", "frames-coded/frame-000000.npz", "a code with dictionary "]);
+    // What is no code is not taken for one either.
+    bench.write("codes/train-0001.npz", b"notes");
+    let ran = bench.run("code m.safetensors train.npy --out codes --skip-existing");
+    ran.refused(1, &["--skip-existing: ", "codes/train-0001.npz"]);
+    assert_eq!(bench.read("codes/train-0001.npz"), b"notes");
+    assert!(!bench.path("codes/train-0003.npz").exists() && bench.read("codes/train-0000.npz") == whole[0]);
+    // A file that does not say is taken, with a line.
+    bench.write("codes/train-0001.npz", &whole[1]);
+    rewrite(&bench.path("codes/train-0001.npz"), |members| drop(members.remove("model")));
+    let ran = bench.run("code m.safetensors train.npy --out codes --skip-existing --json").ok();
+    assert_eq!(ran.json()["samples"], 1);
+    assert!(ran.stderr.contains("1 of 4 codes does not say which model made it"), "{}", ran.stderr);
+    assert!(bench.read("codes/train-0003.npz") == whole[3]);
 }
 
 #[test]
@@ -68,7 +106,7 @@ fn reconstructions_that_are_there_are_kept_or_said_to_be_replaced() {
     assert!(!first.stderr.contains("already"), "{}", first.stderr);
     let whole = bench.read("images/train-0001.npy");
     let again = bench.run(call).ok();
-    assert!(again.stderr.contains("4 of 4 reconstructions are in images already and are replaced"), "{}", again.stderr);
+    assert!(again.stderr.contains("4 of 4 reconstructions are in images already: replaced"), "{}", again.stderr);
     for name in ["0000.npy", "0000.png"] {
         bench.write(&format!("images/train-{name}"), b"mark");
     }
@@ -76,7 +114,7 @@ fn reconstructions_that_are_there_are_kept_or_said_to_be_replaced() {
     std::fs::remove_file(bench.path("images/train-0001.png")).unwrap();
     bench.write("images/train-0001.npy", b"mark");
     let ran = bench.run(&format!("{call} --skip-existing")).ok();
-    assert!(ran.stderr.contains("reconstructions are in images already and stay"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("in images already: not made again"), "{}", ran.stderr);
     assert_eq!(bench.read("images/train-0000.npy"), b"mark");
     assert!(bench.read("images/train-0001.npy") == whole && bench.path("images/train-0001.png").exists());
 }

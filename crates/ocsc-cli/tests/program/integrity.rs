@@ -98,7 +98,7 @@ fn colour_codes_are_refused_by_a_gray_model_of_as_many_filters() {
     bench.learn("photos --preprocess none --boundary free --beta 0.3 --out colour.safetensors").ok();
     bench.run("code colour.safetensors photos --out codes").ok();
     let ran = bench.run("reconstruct gray.safetensors codes --out back --any-model");
-    ran.refused(1, &["codes/1.npz", "expected a sample of 1 channels", "found 3"]);
+    ran.refused(1, &["codes/1.npz", "expected a sample of 1 channel,", "found 3"]);
     bench.run("code gray.safetensors photos --out grays").ok();
     bench.run("reconstruct colour.safetensors grays --out back").refused(1, &["grays/1.npz", "3 channels", "found 1"]);
     // Codes from before say nothing; that is said.
@@ -109,7 +109,7 @@ fn colour_codes_are_refused_by_a_gray_model_of_as_many_filters() {
     });
     std::fs::remove_file(bench.path("codes/2.npz")).unwrap();
     let ran = bench.run("reconstruct gray.safetensors codes --out back").ok();
-    assert!(ran.stderr.contains("1 of 1 codes do not say which model"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("1 of 1 code does not say which model"), "{}", ran.stderr);
 }
 
 /// With half of the values hidden, the mean of all values is not the mean that coding took out.

@@ -1,13 +1,11 @@
 //! Two processes and one file.
 
 use crate::common::{Bench, SMALL, dictionary_bytes};
-use std::path::Path;
 
 const LONG: &str = "train.npy --beta 0.1 --passes 100000 --time-limit 60 --checkpoint-every 1";
 
-fn hidden(folder: &Path) -> Vec<String> {
-    let names = std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap());
-    names.filter(|name| name.starts_with('.')).collect()
+fn hidden(bench: &Bench, folder: &str) -> Vec<String> {
+    bench.names(folder).into_iter().filter(|name| name.starts_with('.')).collect()
 }
 
 #[test]
@@ -38,9 +36,9 @@ fn the_second_of_two_runs_is_refused_with_the_first_ones_number() {
         bench.log("run.jsonl").into_iter().filter(|l| l["event"] == "step").map(|l| l["step"].as_u64().unwrap());
     assert!(steps.enumerate().all(|(i, step)| step == i as u64 + 1));
     // What the killed one left blocks nobody, and is gone after a run that ends by itself.
-    assert!(!hidden(&bench.path("")).is_empty());
+    assert!(!hidden(&bench, "").is_empty());
     bench.run("learn train.npy --resume m.safetensors --log run.jsonl --time-limit 1e-9").ok();
-    assert_eq!(hidden(&bench.path("")), [""; 0]);
+    assert_eq!(hidden(&bench, ""), [""; 0]);
 }
 
 #[test]
@@ -65,11 +63,11 @@ fn leftovers_of_the_dead_are_removed_and_those_of_the_living_are_not() {
     let held = std::fs::File::open(bench.path(live)).unwrap();
     held.lock().unwrap();
     bench.learn("train.npy --beta 0.1 --out m.safetensors").ok();
-    assert_eq!(hidden(&bench.path("")), [live]);
+    assert_eq!(hidden(&bench, ""), [live]);
     std::fs::create_dir(bench.path("codes")).unwrap();
     bench.write("codes/.test-0000.npz.ocsc-dead00", b"half");
     bench.run("code m.safetensors test.npy --out codes").ok();
-    assert_eq!(hidden(&bench.path("codes")), [""; 0]);
+    assert_eq!(hidden(&bench, "codes"), [""; 0]);
     drop(held);
 }
 
@@ -83,5 +81,5 @@ fn many_starts_at_once_leave_one_whole_model() {
     assert!(codes.contains(&Some(0)) && codes.iter().all(|code| matches!(code, Some(0 | 1))), "{codes:?}");
     let [m, whole] = ["m.safetensors", "whole.safetensors"].map(|name| dictionary_bytes(&bench.path(name)));
     assert!(m == whole);
-    assert_eq!(hidden(&bench.path("")), [""; 0]);
+    assert_eq!(hidden(&bench, ""), [""; 0]);
 }

@@ -106,7 +106,7 @@ fn a_resumed_log_goes_on_where_the_checkpoint_was() {
     bench.learn(&format!("{call} --time-limit 1e-9")).ok();
     bench.write("run.jsonl", b"dear diary\n");
     let ran = bench.run("learn train.npy --resume m.safetensors --log run.jsonl");
-    ran.refused(1, &["run.jsonl", "records of a run"]);
+    ran.refused(1, &["run.jsonl", "one JSON record of a run"]);
     assert_eq!(bench.text("run.jsonl"), "dear diary\n");
 }
 
@@ -137,4 +137,27 @@ fn replaced_filters_are_reported_unless_switched_off() {
     for option in ["--no-reseed", "--sweeps 2", "--sweep-tol 0.1", "--forgetting 1", "--nonnegative"] {
         bench.run(&format!("learn train.npy --resume m.safetensors {option}")).refused(2, &["--resume"]);
     }
+}
+
+/// A log of a long run may be larger than the memory, and a file under its name may be none of ours.
+#[test]
+fn a_log_is_gone_on_with_line_by_line() {
+    let bench = Bench::with_data(5);
+    bench
+        .learn("train.npy --beta 0.1 --limit 5 --checkpoint-every 2 --passes 2 --log run.jsonl --out m.safetensors")
+        .ok();
+    // A hole that ends nowhere: a terabyte of zeros without a line.
+    bench.write("hole.jsonl", b"");
+    std::fs::OpenOptions::new().write(true).open(bench.path("hole.jsonl")).unwrap().set_len(1 << 40).unwrap();
+    let ran = bench.run("learn train.npy --limit 5 --resume m.safetensors --passes 3 --log hole.jsonl");
+    ran.refused(1, &["hole.jsonl", "line 1", "expected one JSON record of a run, found a longer line"]);
+    let whole = bench.text("run.jsonl");
+    bench.write("run.jsonl", format!("{whole}{{\"event\":\"dance\"}}\n").as_bytes());
+    let ran = bench.run("learn train.npy --limit 5 --resume m.safetensors --passes 3 --log run.jsonl");
+    ran.refused(1, &["run.jsonl", "line 14", "expected one JSON record of a run", "dance"]);
+    // The line that a kill cut short goes, and so does the end of the run that goes on.
+    bench.write("run.jsonl", format!("{whole}{{\"event\":\"st").as_bytes());
+    bench.run("learn train.npy --limit 5 --resume m.safetensors --passes 3 --log run.jsonl").ok();
+    check(&bench.log("run.jsonl"));
+    assert_eq!(bench.log("run.jsonl").len(), 3 * (5 + 1) + 1);
 }

@@ -41,3 +41,5 @@ mod skip;
 #[cfg(unix)]
 mod stream;
 mod verify;
+#[cfg(unix)]
+mod words;

@@ -104,5 +104,5 @@ fn streams_are_known_by_their_options() {
     resume("--raw 16x16 --nan-is-missing").refused(1, &["--nan-is-missing"]);
     resume("--raw 16x16 --checkpoint-every 1").ok();
     let ran = bench.run("learn train.npy --resume m.safetensors --passes 3");
-    ran.refused(1, &["were a stream", "--other-data"]);
+    ran.refused(1, &["learned from a stream", "--other-data"]);
 }

@@ -104,7 +104,7 @@ fn sizes_and_channels_that_do_not_fit() {
     bench.learn("photos --out mixed.safetensors").ok();
     pictures(&bench, "colour", 2, 1);
     bench.learn("colour --preprocess none --method ocsc-paper --out colour.safetensors").ok();
-    bench.run("evaluate m.safetensors colour").refused(1, &["colour/1.png", "expected 1 channels", "found 3 channels"]);
+    bench.run("evaluate m.safetensors colour").refused(1, &["colour/1.png", "expected 1 channel,", "found 3 channels"]);
     write_npy(&bench.path("small.npy"), &stack(2, 4, 4, 1));
     bench.run("evaluate m.safetensors small.npy").refused(1, &["small.npy[0]", "5x5", "4x4"]);
     bench.run("code m.safetensors small.npy --out codes").refused(1, &["small.npy[0]", "5x5", "4x4"]);

@@ -15,13 +15,6 @@ fn set_mode(path: &Path, mode: u32) {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
 }
 
-fn names(folder: &Path) -> Vec<String> {
-    let mut names: Vec<_> =
-        std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
-    names.sort();
-    names
-}
-
 #[test]
 fn links_are_written_through() {
     let bench = Bench::with_model();
@@ -77,7 +70,7 @@ fn the_mode_of_a_file_stays() {
 fn a_limit_on_file_sizes_is_an_error_and_leaves_nothing() {
     let bench = Bench::with_model();
     bench.run("code m.safetensors train.npy --out codes").ok();
-    let before = names(&bench.path(""));
+    let before = bench.names("");
     // In blocks of 512 bytes: a log line fits, a model does not.
     for (limit, call, file) in [
         (1, "learn train.npy --filters 40 --size 5 --out m.safetensors", "m.safetensors"),
@@ -87,13 +80,13 @@ fn a_limit_on_file_sizes_is_an_error_and_leaves_nothing() {
     ] {
         let ran = bench.shell(&format!("ulimit -f {limit}; $OCSC {call} --quiet"));
         ran.failed(1, &[file, "File too large"]);
-        assert_eq!(names(&bench.path("")), before, "{call}");
+        assert_eq!(bench.names(""), before, "{call}");
     }
     bench.run("info m.safetensors").ok();
     let ran = bench.shell("ulimit -f 0; $OCSC reconstruct m.safetensors codes --out images");
     ran.failed(1, &["images/train-0000.npy", "File too large"]);
-    assert_eq!(names(&bench.path("images")), [""; 0]);
-    assert_eq!(names(&bench.path("codes")).len(), 4);
+    assert!(bench.names("images").is_empty());
+    assert_eq!(bench.names("codes").len(), 4);
 }
 
 #[test]
@@ -110,12 +103,12 @@ fn an_interrupted_reconstruct_leaves_whole_files_and_goes_on() {
     }
     std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     let code = child.wait().unwrap().code();
-    assert!(names(&bench.path("images")).iter().all(|name| !name.starts_with('.')));
+    assert!(bench.names("images").iter().all(|name| !name.starts_with('.')));
     let stderr = bench.text("spawned.stderr");
     // A machine may be so fast that it was done before the signal came.
     assert!(code == Some(0) || stderr.contains("--skip-existing goes on from here"), "{code:?}: {stderr}");
     bench.run("reconstruct m.safetensors codes --out images --skip-existing").ok();
-    assert_eq!(names(&bench.path("images")).len(), 120);
+    assert_eq!(bench.names("images").len(), 120);
 }
 
 #[test]

@@ -136,7 +136,7 @@ fn small_samples_are_refused_or_passed_over() {
     bench.learn("photos --out m.safetensors").refused(1, &small);
     assert!(!bench.path("m.safetensors").exists());
     let ran = bench.learn("photos --skip-small --out m.safetensors --json").ok();
-    let said = "1 of 3 samples are smaller than the filters (5x5) and passed over, photos/2.png first";
+    let said = "1 of 3 samples is smaller than the filters (5x5) and passed over, photos/2.png first";
     assert!(ran.stderr.contains(said), "{}", ran.stderr);
     assert_eq!(ran.json()["samples"], 2);
     // The limit counts those that are left.

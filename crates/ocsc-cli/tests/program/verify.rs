@@ -91,7 +91,7 @@ fn what_was_changed_fails() {
         let line = ran.stdout.lines().find(|line| line.starts_with("FAIL  codes/test-0001.npz"));
         let line = line.unwrap_or_else(|| panic!("a changed {member} passes: {}", ran.stdout)).to_owned();
         parts.iter().for_each(|part| assert!(line.contains(part), "{line}"));
-        ran.failed(1, &["1 of 2 codes are not what their files say"]);
+        ran.failed(1, &["1 of 2 codes is not what the file says"]);
     };
     // With the checksum of the file, and, as codes from before have none, without.
     for with_checksum in [true, false] {

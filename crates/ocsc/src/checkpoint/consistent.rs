@@ -1,5 +1,6 @@
 //! What the parts of a model file must say alike: the settings, the tensors and the place in the run.
 
+use crate::text::counted;
 use crate::train::Progress;
 use crate::{Config, Error, Result, real};
 use safetensors::Dtype;
@@ -30,7 +31,7 @@ pub(super) fn checkpoint(
     mut scalars: impl Iterator<Item = Dtype>,
 ) -> Result<()> {
     if progress.visited > progress.of {
-        let expected = format!("at most the {} samples of the data set visited in a pass", progress.of);
+        let expected = format!("at most the {} of the data set visited in a pass", counted(progress.of, "sample"));
         return Err(Error::invalid("progress", expected, progress.visited));
     }
     let times = [progress.seconds, progress.cpu_seconds, progress.waiting_seconds];

@@ -29,6 +29,7 @@ use crate::fingerprint::Fingerprint;
 use crate::learner::{Learner, learner};
 use crate::replace::replace_file;
 use crate::state::State;
+use crate::text::counted;
 use crate::train::Progress;
 use crate::{Config, Dictionary, Error, Real, Result, Shape};
 use safetensors::tensor::TensorView;
@@ -101,7 +102,7 @@ impl<T: Real> Saved<T> {
             return Err(Error::file(&self.path, "checkpoint", format!("statistics in {}", T::NAME), found));
         }
         if progress.step > 0 && self.state.is_empty() {
-            let found = format!("{} steps and none", progress.step);
+            let found = format!("{} and none", counted(progress.step, "step"));
             return Err(Error::file(&self.path, "checkpoint", "statistics", found));
         }
         let mut learner = learner(self.config.clone(), self.dictionary.clone())?;

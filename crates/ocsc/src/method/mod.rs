@@ -1,7 +1,7 @@
 //! The method table: each method is a coder, an update with its statistics, and a schedule, and is one row here.
 //!
 //! Everything else reads the rows: names and texts in options and files, what a method takes, which settings it obeys, what it
-//! learns with, and how much memory that holds. A new method is its files and a row of [`methods!`].
+//! learns with, and how much memory that holds. A new method is its files and a row of `methods!`.
 
 mod account;
 

@@ -9,6 +9,7 @@ use super::{Ended, Evaluation, Outcome, Progress, Schedule};
 use super::{Observer, Snapshot};
 use crate::comm::Solo;
 use crate::learner::Learner;
+use crate::text::counted;
 use crate::{Error, Real, Result, Sample, Samples};
 use cpu_time::ProcessTime;
 use std::time::Instant;
@@ -25,7 +26,7 @@ pub trait Stream<T: Real> {
 
     /// What to call the samples after the first `n` of a run, in messages.
     fn name(&self, n: usize) -> String {
-        format!("after {n} samples")
+        format!("after {}", counted(n, "sample"))
     }
 }
 

@@ -98,7 +98,7 @@ proptest! {
             let (matrix, target) = explicit(&d, &x, boundary);
             let coded = coder(&d, beta, 1e-7, boundary, &ActiveSetConfig::default()).code(&x, None).unwrap();
             prop_assert_eq!(coded.status, Status::Converged);
-            let z = coded.code.to_dense();
+            let z = coded.code.to_dense().unwrap();
             prop_assert!(relative(coded.total(), matrix.objective(&target, &z, beta)) < 1e-10);
             // At most what the residual proves: an earlier one may have proven more.
             prop_assert!(coded.gap <= matrix.gap(&target, &z, beta) + 1e-9 * coded.total());
@@ -117,7 +117,7 @@ proptest! {
             let config = ActiveSetConfig { max_rounds, ..ActiveSetConfig::default() };
             let coded = coder(&d, beta, 1e-9, boundary, &config).code(&x, None).unwrap();
             prop_assert!(coded.total() - matrix.minimum(&target, beta) <= coded.gap + 1e-9 * coded.total());
-            prop_assert!(coded.gap <= matrix.gap(&target, &coded.code.to_dense(), beta) + 1e-9 * coded.total());
+            prop_assert!(coded.gap <= matrix.gap(&target, &coded.code.to_dense().unwrap(), beta) + 1e-9 * coded.total());
         }
     }
 }
@@ -163,7 +163,7 @@ fn nonnegative_codes_satisfy_their_optimality_conditions() {
         let free = coder(&d, 0.4, 1e-9, boundary, &ActiveSetConfig::default()).code(&x, None).unwrap();
         assert!(coded.total() > free.total() * (1.0 + 1e-6));
         let (matrix, target) = explicit(&d, &x, boundary);
-        let z = coded.code.to_dense();
+        let z = coded.code.to_dense().unwrap();
         let correlations = matrix.transposed(&matrix.residual(&target, &z));
         for (z, c) in z.iter().zip(correlations) {
             assert!(*z >= 0.0 && c <= 0.4 * (1.0 + 1e-5), "{z} {c}");

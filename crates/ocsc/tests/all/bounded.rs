@@ -23,6 +23,20 @@ fn a_reconstruction_beyond_memory_is_refused() {
 }
 
 #[test]
+fn a_dense_code_beyond_memory_is_refused() {
+    let atom = |filter, position| Atom { filter, position, value: 1.0f32 };
+    // 69 PB, and more than can be counted.
+    for n_filters in [4_000_000, u32::MAX as usize] {
+        let code = Code::new(n_filters, [1, 65535, 65535], vec![atom(3, 65535 * 65535 - 1)]).unwrap();
+        let error = code.to_dense().unwrap_err();
+        let said = format!("dense codes of {n_filters} filters on 1x65535x65535");
+        assert!(matches!(&error, Error::Memory { what, .. } if *what == said), "{error}");
+    }
+    let small = Code::new(2, [1, 2, 2], vec![atom(1, 3)]).unwrap();
+    assert_eq!(small.to_dense().unwrap(), [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0]);
+}
+
+#[test]
 fn headers_of_model_files_are_believed_up_to_their_length() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("m.safetensors");

@@ -250,7 +250,7 @@ fn the_best_dual_point_is_kept() {
             ("masked", Box::new(Masked::new(&d, beta, 1e-9, CoderConfig::default()).unwrap())),
         ] {
             let coded = coder.code(&x, None).unwrap();
-            let by_residual = matrix.gap(x.data(), &coded.code.to_dense(), beta) / coded.total();
+            let by_residual = matrix.gap(x.data(), &coded.code.to_dense().unwrap(), beta) / coded.total();
             assert!(
                 coded.relative_gap() < 0.02,
                 "{name}: {} where the residual proves {by_residual}",

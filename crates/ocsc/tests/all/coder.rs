@@ -72,7 +72,7 @@ proptest! {
         let matrix = Matrix::new(&d, axes);
         let expected = textbook(&matrix, x.data(), beta, rho, relaxation, iterations);
         let scale = expected.iter().fold(1e-3, |m: f64, v| m.max(v.abs()));
-        let found = coded.code.to_dense();
+        let found = coded.code.to_dense().unwrap();
         let error = found.iter().zip(&expected).fold(0.0, |m: f64, (a, b)| m.max((a - b).abs()));
         prop_assert!(error < 1e-9 * scale, "{:e}", error / scale);
     }
@@ -88,7 +88,7 @@ proptest! {
         let beta = ratio * top;
         let config = CoderConfig { max_iters: iterations, ..CoderConfig::default() };
         let coded = code(&d, &x, beta, 1e-6, config);
-        let z = coded.code.to_dense();
+        let z = coded.code.to_dense().unwrap();
         prop_assert!(relative(coded.total(), matrix.objective(x.data(), &z, beta)) < 1e-12);
         prop_assert!(relative(coded.objective.l1, z.iter().map(|z| z.abs()).sum()) < 1e-12);
         // That of the best dual point: of the residual, if no other is good enough.
@@ -175,8 +175,8 @@ proptest! {
         for unit in [2.0_f64.powi(40), 2.0_f64.powi(-40)] {
             let scaled = code(&d, &x.map(|v| unit * v), unit * beta, 1e-9, config.clone());
             prop_assert_eq!(scaled.iterations, coded.iterations);
-            let back: Vec<f64> = scaled.code.to_dense().iter().map(|z| z / unit).collect();
-            let error = back.iter().zip(coded.code.to_dense()).fold(0.0, |m: f64, (a, b)| m.max((a - b).abs()));
+            let back: Vec<f64> = scaled.code.to_dense().unwrap().iter().map(|z| z / unit).collect();
+            let error = back.iter().zip(coded.code.to_dense().unwrap()).fold(0.0, |m: f64, (a, b)| m.max((a - b).abs()));
             prop_assert!(error < 1e-9, "{}", error);
         }
     }
@@ -193,7 +193,7 @@ proptest! {
         prop_assert_eq!(single.status, Status::Converged, "{:e}", single.relative_gap());
         prop_assert!(relative(single.total(), double.total()) < 1e-4);
         let matrix = Matrix::new(&d, axes);
-        let z = widen(&single.code.to_dense());
+        let z = widen(&single.code.to_dense().unwrap());
         prop_assert!(relative(single.total(), matrix.objective(wide_x.data(), &z, beta)) < 1e-6);
         let gap = matrix.gap(wide_x.data(), &z, beta).max(5e-5 * single.total());
         prop_assert!(single.gap <= gap + 1e-5 * single.total(), "{} {}", single.gap, gap);
@@ -286,7 +286,7 @@ fn transforms_and_non_zeros_give_the_same_iterates() {
             for iterations in [1, 2, 3, 8, 20] {
                 let coded = code(&d, &x, beta, 1e-300, fixed(0.3, relaxation, iterations));
                 let expected = textbook(&Matrix::new(&d, axes), x.data(), beta, 0.3, relaxation, iterations);
-                assert!(distance(&coded.code.to_dense(), &expected) < 1e-9);
+                assert!(distance(&coded.code.to_dense().unwrap(), &expected) < 1e-9);
                 dense += usize::from(took_transforms(&coded, &d));
             }
             assert!(dense >= 3, "the test should exercise the transforms: {dense}");
@@ -315,7 +315,7 @@ fn dense_codes_of_several_channels_are_handed_over() {
     assert!(coded.iterations > ActiveSetConfig::default().max_rounds, "{} iterations", coded.iterations);
     assert_eq!(coded.status, Status::Converged);
     let matrix = Matrix::new(&d, x.shape());
-    assert!(relative(coded.total(), matrix.objective(x.data(), &coded.code.to_dense(), 0.03)) < 1e-12);
+    assert!(relative(coded.total(), matrix.objective(x.data(), &coded.code.to_dense().unwrap(), 0.03)) < 1e-12);
     assert!(coded.gap <= 1e-4 * coded.total());
 }
 

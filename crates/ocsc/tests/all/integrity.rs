@@ -270,7 +270,7 @@ fn fingerprints_say_what_differs() {
     unread.samples.iter_mut().for_each(|samples| samples.first[1].size = [0; 3]);
     assert_eq!(old.difference(&unread), None);
     assert!(!unread.has_other_samples(&old));
-    says(&print(&options, None), &["were a set", "stream"]);
+    says(&print(&options, None), &["learned from a set", "stream"]);
     assert_eq!(print(&options, None).difference(&print(&options, None)), None);
 }
 

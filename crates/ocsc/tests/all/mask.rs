@@ -45,7 +45,7 @@ proptest! {
             let beta = ratio * beta_max;
             let coded = coder(&d, beta, 1e-7, boundary, &config).code(&x, None).unwrap();
             prop_assert_eq!(coded.status, Status::Converged);
-            let z = coded.code.to_dense();
+            let z = coded.code.to_dense().unwrap();
             prop_assert!(relative(coded.total(), matrix.objective(&target, &z, beta)) < 1e-10);
             prop_assert!(coded.gap <= matrix.gap(&target, &z, beta) + 1e-9 * coded.total());
             let minimum = matrix.minimum(&target, beta);

@@ -34,7 +34,7 @@ impl Direct {
         let spectra = |maps: Vec<f64>| -> Vec<Vec<c64>> {
             maps.chunks(self.fourier.n_pixels()).map(|map| self.spectrum(map)).collect()
         };
-        let (x_f, z_f) = (spectra(widen(x.data())), spectra(widen(&z.to_dense())));
+        let (x_f, z_f) = (spectra(widen(x.data())), spectra(widen(&z.to_dense().unwrap())));
         for freq in 0..self.gram.len() {
             for i in 0..self.k {
                 for (channel, x) in x_f.iter().enumerate() {
@@ -132,7 +132,7 @@ proptest! {
             let x = noise::<f64>(axes, seed + 100 * i);
             let z = sparse_code(k, axes.spatial(), 0.2, seed + 100 * i + 1);
             statistics.absorb(&x, &z).unwrap();
-            let r = Matrix::new(&d, axes).residual(x.data(), &z.to_dense());
+            let r = Matrix::new(&d, axes).residual(x.data(), &z.to_dense().unwrap());
             objective += 0.5 * dot(&r, &r);
             constant += 0.5 * dot(x.data(), x.data());
         }
@@ -171,7 +171,7 @@ fn drift<T: Real>(k: usize, rho: f64, scale: f64, steps: u64, distinct: u64) -> 
     let mut direct = Direct::new(k, axes.shape());
     let mut statistics = Spectral::<T>::new(k, axes.shape(), rho);
     for step in 0..steps {
-        let z = sparse_code::<f64>(k, axes, 0.03, step % distinct).to_dense();
+        let z = sparse_code::<f64>(k, axes, 0.03, step % distinct).to_dense().unwrap();
         let change: Vec<f64> = normal(z.len(), 9000 + step);
         let scaled: Vec<T> = z.iter().zip(change).map(|(z, c)| T::of(scale * z * (1.0 + 0.01 * c))).collect();
         let (x, z) = (noise::<T>(axes, 5000 + step), Code::from_dense(k, axes, &scaled));

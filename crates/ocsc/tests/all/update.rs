@@ -68,7 +68,7 @@ impl Problem {
     /// sum_i 1/2 ||x_i - sum_k D_k * z_ik||^2.
     fn objective(&self, d: &Dictionary<f64>) -> f64 {
         let error = |(x, z): &(Sample<f64>, Code<f64>)| {
-            let r = Matrix::new(d, self.axes).residual(x.data(), &z.to_dense());
+            let r = Matrix::new(d, self.axes).residual(x.data(), &z.to_dense().unwrap());
             let seen = |p: usize| x.mask().is_none_or(|mask| mask[p]);
             0.5 * (0..r.len()).filter(|p| seen(*p)).map(|p| r[p] * r[p]).sum::<f64>()
         };
@@ -135,7 +135,7 @@ impl Problem {
             maps.chunks(corner.iter().product()).map(spectrum).collect()
         };
         for (x, z) in &self.pairs {
-            let [x_f, z_f] = [x.data(), &z.to_dense()].map(|maps| spectra(maps, self.axes.spatial()));
+            let [x_f, z_f] = [x.data(), &z.to_dense().unwrap()].map(|maps| spectra(maps, self.axes.spatial()));
             for p in 0..freqs {
                 for i in 0..k {
                     (0..channels).for_each(|c| cross[p][(i, c)] += x_f[c][p] * z_f[i][p].conj());

@@ -36,7 +36,7 @@ fn the_majority_decides_and_gray_is_repeated() {
     let source = open(folder.path(), "").unwrap();
     assert_eq!(
         words(&source, Some(3)),
-        ["1 of 3 samples are gray, 2 first, and repeated over the 3 channels of the others"]
+        ["1 of 3 samples is gray, 2 first, and repeated over the 3 channels of the others"]
     );
     let source = source.of_channels(Some(3));
     assert_eq!(get(&source, 2).shape(), shape(3, 1, 3, 4));
@@ -46,10 +46,10 @@ fn the_majority_decides_and_gray_is_repeated() {
     let source = open(folder.path(), "").unwrap();
     assert_contains(
         &words(&source, Some(1))[0],
-        &["1 of 3 samples have 3 channels instead of 1, 2 first", "--preprocess gray"],
+        &["1 of 3 samples has 3 channels instead of 1, 2 first", "--preprocess gray"],
     );
     let message = Samples::<f64>::get(&source.of_channels(Some(1)), 2).unwrap_err().to_string();
-    assert_contains(&message, &["2.png", "expected 1 channels, found 3 channels"]);
+    assert_contains(&message, &["2.png", "expected 1 channel, found 3 channels"]);
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn only_pictures_are_repeated() {
     let source = open(&path, "").unwrap().of_channels(Some(3));
     assert_contains(
         &Samples::<f64>::get(&source, 0).unwrap_err().to_string(),
-        &["expected 3 channels, found 1 channels"],
+        &["expected 3 channels, found 1 channel"],
     );
-    assert_contains(&words(&open(&path, "").unwrap(), Some(3))[0], &["1 of 1 samples have 1 channels instead of 3"]);
+    assert_contains(&words(&open(&path, "").unwrap(), Some(3))[0], &["1 of 1 sample has 1 channel instead of 3"]);
 }

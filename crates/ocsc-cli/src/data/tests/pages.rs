@@ -1,6 +1,8 @@
 //! TIFF files of one page and of many.
 
+use super::allocations::peak_of;
 use super::*;
+use ::image::{DynamicImage, GrayImage, ImageBuffer, ImageFormat, Luma};
 use std::fs::File;
 use tiff::encoder::{Compression, DeflateLevel, TiffEncoder, TiffValue, colortype as c};
 use tiff::tags::Tag;
@@ -132,4 +134,56 @@ fn tiffs_are_turned_too() {
     std::fs::rename(&path, &renamed).unwrap();
     let renamed = open(&renamed, "").unwrap();
     assert_eq!((renamed.size(0).unwrap(), get(&renamed, 0).data()), ([1, 3, 2], &[4.0, 1.0, 5.0, 2.0, 6.0, 3.0][..]));
+}
+
+/// A page of 16x16 gray pixels as one strip: a JPEG of the same size. Returns where the JPEG lies as well.
+fn jpeg_in_tiff() -> (Vec<u8>, usize) {
+    let gray: GrayImage = ImageBuffer::from_fn(16, 16, |x, y| Luma([(8 * x + 7 * y) as u8]));
+    let mut jpeg = std::io::Cursor::new(Vec::new());
+    DynamicImage::from(gray).write_to(&mut jpeg, ImageFormat::Jpeg).unwrap();
+    let jpeg = jpeg.into_inner();
+    // Width, height, bits, compression (7 is JPEG), black is zero, place, samples, rows and bytes of the strip.
+    let at = 8 + 2 + 9 * 12 + 4;
+    let (at_u32, len) = (at as u32, jpeg.len() as u32);
+    let entries = [(256, 16), (257, 16), (258, 8), (259, 7), (262, 1), (273, at_u32), (277, 1), (278, 16), (279, len)];
+    let mut bytes = b"II*\0\x08\0\0\0".to_vec();
+    bytes.extend((entries.len() as u16).to_le_bytes());
+    for (tag, value) in entries {
+        // One value of 32 bits.
+        bytes.extend([tag, 4_u16].iter().flat_map(|n| n.to_le_bytes()));
+        bytes.extend([1, value].iter().flat_map(|n: &u32| n.to_le_bytes()));
+    }
+    bytes.extend([0; 4]);
+    assert_eq!(bytes.len(), at);
+    bytes.extend(jpeg);
+    (bytes, at)
+}
+
+/// The decoder makes room for what a strip's own header claims, whatever the page says.
+#[test]
+fn a_strip_that_claims_more_than_its_page_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let (bytes, at) = jpeg_in_tiff();
+    let whole = get(&open(&write(folder.path(), "whole.tif", &bytes), "").unwrap(), 0);
+    assert_eq!(whole.shape(), shape(1, 1, 16, 16));
+    // As saved, but for what JPEG loses.
+    let saved = |i: usize| (8 * (i % 16) + 7 * (i / 16)) as f64 / 255.0;
+    assert!(whole.data().iter().enumerate().all(|(i, v)| (v - saved(i)).abs() < 0.05));
+
+    // Of a frame's header, height and width follow the marker, the length and the precision.
+    let frame = at + bytes[at..].windows(2).position(|w| w == [0xff, 0xc0]).unwrap();
+    let claim = |height: u16, width: u16| {
+        let mut bytes = bytes.clone();
+        bytes[frame + 5..][..2].copy_from_slice(&height.to_be_bytes());
+        bytes[frame + 7..][..2].copy_from_slice(&width.to_be_bytes());
+        write(folder.path(), "claims.tif", &bytes)
+    };
+    for (height, width) in [(16_000, 16_000), (65, 16), (16, 65)] {
+        let path = claim(height, width);
+        let (message, peak) = peak_of(|| refusal(&path, ""));
+        assert_contains(&message, &["claims.tif", &format!("a part of 16x16 claims {height}x{width}"), "damaged"]);
+        assert!(peak < 1 << 20, "{peak} bytes for {height}x{width}");
+    }
+    // Parts at the edge of a page may be padded.
+    assert!(!read_all(&claim(64, 64), "").is_err_and(|e| e.to_string().contains("claims")));
 }
