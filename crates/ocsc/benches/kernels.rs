@@ -15,8 +15,9 @@ use ocsc::coder::{ActiveSet, Admm, Coder};
 use ocsc::preprocess::local_contrast_normalise;
 use ocsc::settings::{ActiveSetConfig, BlockDescentConfig, Boundary, CoderConfig, StopRule, UpdateConfig};
 use ocsc::statistics::{Lags, Spectral};
+use ocsc::testing::Fourier;
 use ocsc::update::{BlockDescent, Ocsc, Update};
-use ocsc::{Code, Dictionary, Fourier, Result, Sample, Shape};
+use ocsc::{Code, Dictionary, Result, Sample, Shape};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
@@ -133,9 +134,9 @@ fn kernels(bench: &mut Bench) -> Result<()> {
     let config = CoderConfig {
         rho: Some(10.0),
         adaptive_rho: false,
-        relaxation: 1.8,
         stop: StopRule::Residuals,
         max_iters: rounds,
+        ..CoderConfig::default()
     };
     let mut admm = Admm::new(&d, 1.0, 1e-30, config)?;
     let transform = 1.25 * PIXELS as f64 * (PIXELS as f64).log2();
@@ -237,6 +238,7 @@ fn fma_lanes() -> usize {
 }
 
 #[cfg(target_arch = "x86_64")]
+#[expect(unsafe_code, reason = "calls of functions for vector units that were detected")]
 fn multiply_add(rounds: usize) -> f32 {
     match fma_lanes() {
         // SAFETY: the features were detected.

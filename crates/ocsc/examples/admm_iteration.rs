@@ -21,8 +21,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let sample = Sample::new(Shape::image(height, width), image.into_iter().collect())?;
     let dictionary = Dictionary::new(k, Shape::image(h, w), 2, filters.into_iter().collect())?;
     let max_iters: usize = iterations.parse()?;
-    let config =
-        CoderConfig { rho: Some(10.0), adaptive_rho: false, relaxation: 1.8, stop: StopRule::Residuals, max_iters };
+    let fixed = CoderConfig { rho: Some(10.0), adaptive_rho: false, ..CoderConfig::default() };
+    let config = CoderConfig { stop: StopRule::Residuals, max_iters, ..fixed };
     // A tolerance that is never reached: all iterations are made.
     let mut coder = Admm::new(&dictionary, 1.0, 1e-30, config)?;
     coder.code(&sample, None)?;

@@ -9,7 +9,7 @@ use std::str::FromStr;
 /// Every letter, in the order in which an image library would write them.
 const LETTERS: &str = "NCDHW";
 
-/// The meaning of each axis of an array, first to last: samples, channels, depth, height, width.
+/// Says the meaning of each axis of an array, first to last: samples, channels, depth, height, width.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String")]
 pub struct Axes(String);
@@ -49,17 +49,17 @@ impl fmt::Display for Axes {
 }
 
 impl Axes {
-    /// How many there are.
+    /// Returns how many axes there are.
     pub fn count(&self) -> usize {
         self.0.len()
     }
 
-    /// The place of `letter` among the array's axes.
+    /// Returns the place of `letter` among the array's axes.
     pub fn place(&self, letter: char) -> Option<usize> {
         self.0.find(letter)
     }
 
-    /// How many spatial axes a user of these axes sees: 3 with a depth, 2 with a height, else 1.
+    /// Returns how many spatial axes a user of these axes sees: 3 with a depth, 2 with a height, else 1.
     pub fn rank(&self) -> usize {
         match (self.place('D'), self.place('H')) {
             (Some(_), _) => 3,
@@ -68,7 +68,7 @@ impl Axes {
         }
     }
 
-    /// These axes for an array with `count` of them, which may be a single sample: then without N.
+    /// Returns these axes for an array with `count` of them, which may be a single sample: then without N.
     pub fn of_array(&self, count: usize) -> Self {
         match self.place('N') {
             Some(_) if self.count() == count + 1 => Axes(self.0.replace('N', "")),
@@ -76,7 +76,8 @@ impl Axes {
         }
     }
 
-    /// These axes for a mask with so many: one mask may stand for all channels, or for all samples, or for both.
+    /// Returns these axes for a mask with `count` of them: one mask may stand for all channels, or for all samples, or for
+    /// both.
     pub fn of_mask(&self, count: usize) -> Self {
         let without = |letters: &str| Axes(self.0.chars().filter(|letter| !letters.contains(*letter)).collect());
         let fitting = ["", "C", "N", "CN"].into_iter().map(without).find(|axes| axes.count() == count);

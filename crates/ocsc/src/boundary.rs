@@ -2,6 +2,7 @@
 
 use crate::setting::{HasKind, Kind};
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// What lies outside a sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -15,6 +16,16 @@ pub enum Boundary {
     Zero,
     /// Nothing: filters may stick out, and what they put there does not count.
     Free,
+}
+
+impl fmt::Display for Boundary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Boundary::Circular => "circular",
+            Boundary::Zero => "zero",
+            Boundary::Free => "free",
+        })
+    }
 }
 
 impl HasKind for Boundary {

@@ -3,7 +3,7 @@
 use crate::text::counted;
 use crate::{Boundary, Dictionary, Error, Real, Result, Sample, Shape, system};
 
-/// One coefficient: filter `filter` at `position`, scaled by `value`.
+/// Holds one coefficient: filter `filter` at `position`, scaled by `value`.
 ///
 /// With the boundary `circular` the filter's first corner lies on that pixel of the sample. With `zero` and `free`, where filters
 /// may stick out, codes are larger than samples: the corner lies at `position` minus the filter's lengths plus 1, on each axis.
@@ -17,7 +17,7 @@ pub struct Atom<T> {
     pub value: T,
 }
 
-/// The non-zero coefficients of one sample, ordered by filter, then position.
+/// Holds the non-zero coefficients of one sample, ordered by filter, then position.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Code<T> {
     n_filters: usize,
@@ -56,12 +56,12 @@ impl<T: Real> Code<T> {
         Ok(Code { n_filters, shape, atoms })
     }
 
-    /// The code of all zeros.
+    /// Makes the code of all zeros.
     pub fn zero(n_filters: usize, shape: [usize; 3]) -> Self {
         Code { n_filters, shape, atoms: Vec::new() }
     }
 
-    /// The non-zeros of a dense array (filter, depth, height, width).
+    /// Takes the non-zeros of a dense array (filter, depth, height, width).
     pub fn from_dense(n_filters: usize, shape: [usize; 3], dense: &[T]) -> Self {
         let pixels = shape.iter().product();
         let mut atoms = Vec::new();
@@ -73,33 +73,33 @@ impl<T: Real> Code<T> {
         Code { n_filters, shape, atoms }
     }
 
-    /// K.
+    /// Returns the number of filters.
     pub fn n_filters(&self) -> usize {
         self.n_filters
     }
 
-    /// The spatial shape (depth, height, width) of each coefficient map.
+    /// Returns the spatial shape (depth, height, width) of each coefficient map.
     pub fn shape(&self) -> [usize; 3] {
         self.shape
     }
 
-    /// The non-zeros, ordered by filter, then position.
+    /// Returns the non-zeros, ordered by filter, then position.
     pub fn atoms(&self) -> &[Atom<T>] {
         &self.atoms
     }
 
-    /// The number of non-zeros.
+    /// Returns the number of non-zeros.
     pub fn nonzeros(&self) -> usize {
         self.atoms.len()
     }
 
-    /// ||Z||_1.
+    /// Returns ||Z||_1.
     pub fn l1(&self) -> f64 {
         self.atoms.iter().map(|a| a.value.f64().abs()).sum()
     }
 
-    /// The dense array (filter, depth, height, width): K times the sample's memory. Refused if the system has not as much
-    /// free: the shape may come from a file, in which two numbers can claim billions of positions.
+    /// Returns the dense array (filter, depth, height, width): K times the sample's memory. Refused if the system has not as
+    /// much free: the shape may come from a file, in which two numbers can claim billions of positions.
     pub fn to_dense(&self) -> Result<Vec<T>> {
         let pixels: usize = self.shape.iter().product();
         let need = [pixels, size_of::<T>()].iter().fold(self.n_filters as u64, |n, by| n.saturating_mul(*by as u64));
@@ -115,7 +115,7 @@ impl<T: Real> Code<T> {
         Ok(dense)
     }
 
-    /// The relative change ||Z - other|| / ||Z||, as in the paper's stopping rule; zero for two empty codes.
+    /// Returns the relative change ||Z - other|| / ||Z||, as in the paper's stopping rule; zero for two empty codes.
     pub fn relative_change(&self, other: &Self) -> f64 {
         let key = |a: &Atom<T>| (a.filter, a.position);
         let (mut change, mut norm) = (0.0, 0.0);
@@ -132,8 +132,8 @@ impl<T: Real> Code<T> {
         if change == 0.0 { 0.0 } else { (change / norm.max(f64::MIN_POSITIVE)).sqrt() }
     }
 
-    /// D z on the pixels of the sample: every atom adds its filter at its position, and what sticks out of the sample wraps
-    /// around (`circular`) or is cut off (`zero`, `free`).
+    /// Returns D z on the pixels of the sample: every atom adds its filter at its position, and what sticks out of the sample
+    /// wraps around (`circular`) or is cut off (`zero`, `free`).
     pub fn reconstruct(&self, dictionary: &Dictionary<T>, boundary: Boundary) -> Result<Sample<T>> {
         let (shape, estimate, _) = self.reconstruct_f64(dictionary, boundary)?;
         Sample::new(shape, estimate.into_iter().map(T::of).collect())

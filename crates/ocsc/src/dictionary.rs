@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 /// Slack on the unit norm for filters that were rounded on their way through a file.
 const NORM_SLACK: f64 = 1e-4;
 
-/// K filters, an array with axes (filter, channel, depth, height, width).
+/// Holds K filters, an array with axes (filter, channel, depth, height, width).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dictionary<T> {
     n_filters: usize,
@@ -55,9 +55,10 @@ impl<T: Real> Dictionary<T> {
         Ok(dictionary)
     }
 
-    /// Filters from elsewhere, in double precision: those of norm above 1 are scaled to 1. Also returns the largest norm.
+    /// Takes filters from elsewhere, in double precision: those of norm above 1 are scaled to 1. Also returns the largest norm.
     pub fn scaled(n_filters: usize, shape: Shape, rank: usize, data: &[f64]) -> Result<(Self, f64)> {
-        let (mut scaled, mut largest) = (Vec::with_capacity(data.len()), 0.0_f64);
+        let mut scaled = Vec::with_capacity(data.len());
+        let mut largest = 0.0_f64;
         for filter in data.chunks(shape.len().max(1)) {
             let norm = filter.iter().map(|v| v * v).sum::<f64>().sqrt();
             largest = largest.max(norm);
@@ -66,7 +67,7 @@ impl<T: Real> Dictionary<T> {
         Ok((Dictionary::new(n_filters, shape, rank, scaled)?, largest))
     }
 
-    /// Gaussian filters of unit norm (Algorithm 3, line 1), the same for a seed on every platform and in `f32` and `f64`
+    /// Draws Gaussian filters of unit norm (Algorithm 3, line 1), the same for a seed on every platform and in `f32` and `f64`
     /// up to rounding.
     pub fn random(n_filters: usize, shape: Shape, rank: usize, seed: u64) -> Result<Self> {
         if n_filters == 0 || shape.is_empty() {
@@ -96,7 +97,7 @@ impl<T: Real> Dictionary<T> {
         Dictionary::new(n_filters, shape, rank, data)
     }
 
-    /// Patches of the samples at seeded random places, scaled to unit norm; a patch of zeros becomes a Gaussian filter.
+    /// Takes patches of the samples at seeded random places, scaled to unit norm; a patch of zeros becomes a Gaussian filter.
     pub fn from_patches(
         n_filters: usize,
         shape: Shape,
@@ -139,27 +140,27 @@ impl<T: Real> Dictionary<T> {
         Ok(dictionary)
     }
 
-    /// K.
+    /// Returns the number of filters.
     pub fn n_filters(&self) -> usize {
         self.n_filters
     }
 
-    /// The shape of one filter (channel, depth, height, width).
+    /// Returns the shape of one filter (channel, depth, height, width).
     pub fn shape(&self) -> Shape {
         self.shape
     }
 
-    /// How many spatial axes the user sees.
+    /// Returns how many spatial axes the user sees.
     pub fn rank(&self) -> usize {
         self.rank
     }
 
-    /// All filters, filter by filter.
+    /// Returns all filters, filter by filter.
     pub fn data(&self) -> &[T] {
         &self.data
     }
 
-    /// Filter k, in the order (channel, depth, height, width).
+    /// Returns filter k, in the order (channel, depth, height, width).
     pub fn filter(&self, k: usize) -> &[T] {
         &self.data[k * self.shape.len()..][..self.shape.len()]
     }
@@ -176,13 +177,13 @@ impl<T: Real> Dictionary<T> {
         }
     }
 
-    /// The Euclidean norms of the filters.
+    /// Returns the Euclidean norms of the filters.
     pub fn norms(&self) -> Vec<f64> {
         self.data.chunks(self.shape.len()).map(|f| f.iter().map(|v| v.f64() * v.f64()).sum::<f64>().sqrt()).collect()
     }
 
-    /// SHA-256 of the filters' number, shape and values, as 64 hexadecimal digits: what codes know their dictionary by. Equal
-    /// numbers have the same one in f32 and in f64.
+    /// Returns the SHA-256 of the filters' number, shape and values, as 64 hexadecimal digits: what codes know their dictionary
+    /// by. Equal numbers have the same one in f32 and in f64.
     pub fn checksum(&self) -> String {
         let Shape { channels, depth, height, width } = self.shape;
         let mut hash = Sha256::new();
@@ -193,14 +194,14 @@ impl<T: Real> Dictionary<T> {
         hex(&hash.finalize())
     }
 
-    /// The relative change ||D - other|| / ||D||, as in the paper's stopping rule.
+    /// Returns the relative change ||D - other|| / ||D||, as in the paper's stopping rule.
     pub fn relative_change(&self, other: &Self) -> f64 {
         let change: f64 = self.data.iter().zip(&other.data).map(|(a, b)| (a.f64() - b.f64()).powi(2)).sum();
         let norm: f64 = self.data.iter().map(|a| a.f64().powi(2)).sum();
         (change / norm.max(f64::MIN_POSITIVE)).sqrt()
     }
 
-    /// Filter numbers in ascending order of variance, as the paper shows dictionaries.
+    /// Returns filter numbers in ascending order of variance, as the paper shows dictionaries.
     pub fn by_variance(&self) -> Vec<usize> {
         let variance = |k: usize| {
             let f = self.filter(k);
@@ -213,7 +214,7 @@ impl<T: Real> Dictionary<T> {
         order.into_iter().map(|(_, k)| k).collect()
     }
 
-    /// That samples of this shape can be coded: the same channels, and no axis shorter than the filter's.
+    /// Checks that samples of this shape can be coded: the same channels, and no axis shorter than the filter's.
     pub fn check_sample_shape(&self, sample: Shape) -> Result<()> {
         if sample.channels != self.shape.channels {
             return Err(Error::invalid(

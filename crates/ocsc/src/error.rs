@@ -1,9 +1,9 @@
 //! The one error type: what was wrong, what was expected, what was found.
 
-use crate::text::size;
+use crate::text::{extent, size};
 use std::path::{Path, PathBuf};
 
-/// Everything that can be refused at the door. Not converging is a status, never an error.
+/// Says what can be refused at the door. Not converging is a status, never an error.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -40,6 +40,36 @@ pub enum Error {
     /// A sample could not be produced by its source; the message names the file.
     #[error("{0}")]
     Source(String),
+    /// A sample is smaller than the filters.
+    #[error("{name}: expected at least the filters' size {} on every axis, found {}", extent(filter), extent(found))]
+    TooSmall {
+        /// What the sample is called.
+        name: String,
+        /// Its number.
+        index: usize,
+        /// Depth, height and width of the filters.
+        filter: [usize; 3],
+        /// Depth, height and width of the sample.
+        found: [usize; 3],
+    },
+    /// Samples differ in size, and the method's statistics hold one.
+    #[error(
+        "{name}: expected {} as {first} has, found {}: the statistics of `{method}` hold one sample size",
+        extent(expected),
+        extent(found)
+    )]
+    MixedSizes {
+        /// What the sample is called.
+        name: String,
+        /// Depth, height and width of the first sample.
+        expected: [usize; 3],
+        /// What the first sample is called.
+        first: String,
+        /// Depth, height and width of the sample.
+        found: [usize; 3],
+        /// The method.
+        method: &'static str,
+    },
     /// More memory would be needed than there is.
     #[error("{what} need {}, more than the {} that {whose}{}", size(*needed), size(*available), after("; ", advice))]
     Memory {
@@ -74,16 +104,16 @@ fn after(before: &str, text: &Option<String>) -> String {
     text.as_ref().map_or_else(String::new, |text| format!("{before}{text}"))
 }
 
-/// The library's result type.
+/// Holds a result, or the library's error.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
-    /// An [`Error::Invalid`].
+    /// Makes an [`Error::Invalid`].
     pub fn invalid(what: impl ToString, expected: impl ToString, found: impl ToString) -> Self {
         Error::Invalid { what: what.to_string(), expected: expected.to_string(), found: found.to_string() }
     }
 
-    /// An [`Error::File`].
+    /// Makes an [`Error::File`].
     pub fn file(path: &Path, what: impl ToString, expected: impl ToString, found: impl ToString) -> Self {
         Error::File {
             path: path.to_owned(),
@@ -101,8 +131,8 @@ impl Error {
         }
     }
 
-    /// Whether the machine failed, not the file: a broken disk, no memory, no more files to open. Another attempt, or the same
-    /// run on a healthy machine, would have read the file.
+    /// Returns whether the machine failed, not the file: a broken disk, no memory, no more files to open. Another attempt, or
+    /// the same run on a healthy machine, would have read the file.
     pub fn is_system_failure(&self) -> bool {
         // The numbers of Linux, macOS and the BSDs, which agree: EIO, ENFILE, EMFILE.
         const FAILURES: [i32; 3] = [5, 23, 24];
@@ -122,7 +152,7 @@ impl Error {
         }
     }
 
-    /// An [`Error::Io`].
+    /// Makes an [`Error::Io`].
     pub fn io(path: &Path, source: std::io::Error) -> Self {
         Error::Io { path: path.to_owned(), source }
     }

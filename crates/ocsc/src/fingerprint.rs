@@ -13,12 +13,12 @@ use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-/// So many samples from the first on are known by name.
+/// This many samples from the first on are known by name.
 const NAMED: usize = 8;
 /// Digits of the checksums of parts of a list.
 const DIGITS: usize = 16;
 
-/// What a run learns from.
+/// Says what a run learns from.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Fingerprint {
     /// The options that change what samples are, by name.
@@ -29,7 +29,7 @@ pub struct Fingerprint {
     pub samples: Option<SampleList>,
 }
 
-/// A list of samples, in order.
+/// Describes a list of samples, in order.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SampleList {
     /// How many there are.
@@ -44,7 +44,7 @@ pub struct SampleList {
     pub all: String,
 }
 
-/// What a sample is known by.
+/// Says what a sample is known by.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SampleId {
     /// Its name, relative to the folder that was named.
@@ -68,7 +68,7 @@ impl fmt::Display for SampleId {
 }
 
 impl SampleId {
-    /// Whether these are the same, as far as it is known: a size that a failing disk hid says nothing.
+    /// Returns whether these are the same, as far as it is known: a size that a failing disk hid says nothing.
     fn is_like(&self, other: &Self) -> bool {
         let unknown = self.size == [0; 3] || other.size == [0; 3];
         self.name == other.name && self.bytes == other.bytes && (unknown || self.size == other.size)
@@ -76,9 +76,10 @@ impl SampleId {
 }
 
 impl SampleList {
-    /// The list of these samples; of each, no more than its part of the checksum is kept.
+    /// Makes the list of these samples; of each, no more than its part of the checksum is kept.
     pub fn of(samples: impl Iterator<Item = SampleId>) -> Self {
-        let (mut list, mut hash) = (SampleList::default(), Sha256::new());
+        let mut list = SampleList::default();
+        let mut hash = Sha256::new();
         for sample in samples {
             hash.update((sample.name.len() as u64).to_le_bytes());
             hash.update(sample.name.as_bytes());
@@ -148,7 +149,7 @@ impl Fingerprint {
         (!found.is_empty()).then(|| found.join("; "))
     }
 
-    /// Whether the samples differ, in whatever way.
+    /// Returns whether the samples differ, in whatever way.
     pub fn has_other_samples(&self, now: &Self) -> bool {
         match (&self.samples, &now.samples) {
             (Some(was), Some(is)) => was.difference(is).is_some(),

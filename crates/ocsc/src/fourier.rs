@@ -8,13 +8,14 @@
 //! Plan once, run many: transforms take a [`Scratch`] and allocate nothing. `_f` marks Fourier-domain arrays.
 
 use crate::Real;
+use crate::simd::{Kernel, dispatch};
 use num_complex::Complex;
 use rayon::prelude::*;
 use realfft::{ComplexToReal, RealFftPlanner, RealToComplex};
 use rustfft::{Fft, FftPlanner};
 use std::sync::Arc;
 
-/// A plan for one map shape.
+/// Plans transforms of one map shape.
 pub struct Fourier<T: Real> {
     shape: [usize; 3],
     n_columns: usize,
@@ -26,7 +27,7 @@ pub struct Fourier<T: Real> {
     scratch_len: usize,
 }
 
-/// Work memory for one transform at a time.
+/// Holds the work memory of one transform at a time.
 pub struct Scratch<T> {
     /// The spectrum before its columns are transformed, rows first (D H, W/2+1).
     rows: Vec<Complex<T>>,
@@ -56,35 +57,35 @@ impl<T: Real> Fourier<T> {
         Fourier { shape, n_columns: w / 2 + 1, row_forward, row_inverse, height, depth, scratch_len }
     }
 
-    /// (depth, height, width).
+    /// Returns (depth, height, width).
     pub fn shape(&self) -> [usize; 3] {
         self.shape
     }
 
-    /// Numbers in one map.
+    /// Returns the number of values in one map.
     pub fn n_pixels(&self) -> usize {
         self.shape.iter().product()
     }
 
-    /// Numbers in one half spectrum.
+    /// Returns the number of values in one half spectrum.
     pub fn n_freqs(&self) -> usize {
         self.n_columns * self.shape[0] * self.shape[1]
     }
 
-    /// How often frequency `index` of the half spectrum stands in the full one: 1 or 2.
+    /// Returns how often frequency `index` of the half spectrum stands in the full one: 1 or 2.
     pub fn weight(&self, index: usize) -> usize {
         let column = index / (self.shape[0] * self.shape[1]);
         if column == 0 || 2 * column == self.shape[2] { 1 } else { 2 }
     }
 
-    /// The inner product of two real maps, from their half spectra: Parseval.
+    /// Returns the inner product of two real maps, from their half spectra: Parseval.
     pub fn dot(&self, a_f: &[Complex<T>], b_f: &[Complex<T>]) -> f64 {
         let dot = |i: usize| a_f[i].re.f64() * b_f[i].re.f64() + a_f[i].im.f64() * b_f[i].im.f64();
         let sum: f64 = (0..self.n_freqs()).map(|i| self.weight(i) as f64 * dot(i)).sum();
         sum / self.n_pixels() as f64
     }
 
-    /// Work memory for one transform at a time.
+    /// Makes the work memory of one transform at a time.
     pub fn scratch(&self) -> Scratch<T> {
         let zero = Complex::new(T::zero(), T::zero());
         Scratch {
@@ -94,12 +95,12 @@ impl<T: Real> Fourier<T> {
         }
     }
 
-    /// F: the half spectrum of a map.
+    /// Computes F, the half spectrum of a map.
     pub fn forward(&self, map: &[T], spectrum: &mut [Complex<T>], scratch: &mut Scratch<T>) {
         self.forward_padded(map, self.shape, spectrum, scratch);
     }
 
-    /// F of a small map (`corner`: its depth, height, width) after padding with zeros to the full shape.
+    /// Computes F of a small map (`corner`: its depth, height, width) after padding with zeros to the full shape.
     pub fn forward_padded(&self, map: &[T], corner: [usize; 3], spectrum: &mut [Complex<T>], scratch: &mut Scratch<T>) {
         let [_, h, _] = self.shape;
         let n = self.n_columns;
@@ -118,12 +119,12 @@ impl<T: Real> Fourier<T> {
         self.columns(spectrum, FORWARD, scratch);
     }
 
-    /// F^-1. Destroys the spectrum.
+    /// Computes F^-1. Destroys the spectrum.
     pub fn inverse(&self, spectrum: &mut [Complex<T>], map: &mut [T], scratch: &mut Scratch<T>) {
         self.inverse_cropped(spectrum, self.shape, map, scratch);
     }
 
-    /// H F^-1: the first (depth, height, width) = `corner` numbers of the inverse transform. Destroys the spectrum.
+    /// Computes H F^-1, the first (depth, height, width) = `corner` numbers of the inverse transform. Destroys the spectrum.
     pub fn inverse_cropped(
         &self,
         spectrum: &mut [Complex<T>],
@@ -136,7 +137,7 @@ impl<T: Real> Fourier<T> {
         map.iter_mut().for_each(|v| *v *= scale);
     }
 
-    /// [`Fourier::inverse_cropped`] times the number of pixels, for callers that put the factor elsewhere.
+    /// Computes [`Fourier::inverse_cropped`] times the number of pixels, for callers that put the factor elsewhere.
     pub fn inverse_unscaled(
         &self,
         spectrum: &mut [Complex<T>],
@@ -181,7 +182,7 @@ impl<T: Real> Fourier<T> {
         }
     }
 
-    /// [`Fourier::forward_padded`] of many maps, with threads over maps: (maps, corner) to (maps, n_freqs).
+    /// Computes [`Fourier::forward_padded`] of many maps, with threads over maps: (maps, corner) to (maps, n_freqs).
     pub fn forward_many(&self, maps: &[T], corner: [usize; 3], spectra: &mut [Complex<T>], scratch: &mut [Scratch<T>]) {
         let (len, freqs) = (corner.iter().product::<usize>(), self.n_freqs());
         let part = (maps.len() / len).div_ceil(scratch.len()).max(1);
@@ -194,7 +195,7 @@ impl<T: Real> Fourier<T> {
         );
     }
 
-    /// [`Fourier::inverse_cropped`] of many maps, with threads over maps. Destroys the spectra.
+    /// Computes [`Fourier::inverse_cropped`] of many maps, with threads over maps. Destroys the spectra.
     pub fn inverse_many(
         &self,
         spectra: &mut [Complex<T>],
@@ -234,5 +235,35 @@ fn swap_planes<T: Copy>(stack: &mut [T], rows: usize, columns: usize, work: &mut
         let copy = &mut work[..plane.len()];
         copy.copy_from_slice(plane);
         transpose(copy, plane, rows, columns);
+    }
+}
+
+/// out <- sum_c conj(a_c) b_c, for as many channels as there are spectra.
+pub(crate) fn conjugate_product<T: Real>(out: &mut [Complex<T>], a: &[Complex<T>], b: &[Complex<T>]) {
+    dispatch(ConjugateProduct { out, a, b });
+}
+
+struct ConjugateProduct<'a, T> {
+    out: &'a mut [Complex<T>],
+    a: &'a [Complex<T>],
+    b: &'a [Complex<T>],
+}
+
+impl<T: Real> Kernel for ConjugateProduct<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<const FMA: bool>(self) {
+        for ((out, a), b) in self.out.iter_mut().zip(self.a).zip(self.b) {
+            out.re = a.re.fused::<FMA>(b.re, a.im * b.im);
+            out.im = a.re.fused::<FMA>(b.im, -(a.im * b.re));
+        }
+        let n = self.out.len();
+        for (a, b) in self.a.chunks_exact(n).zip(self.b.chunks_exact(n)).skip(1) {
+            for ((out, a), b) in self.out.iter_mut().zip(a).zip(b) {
+                out.re = a.re.fused::<FMA>(b.re, a.im.fused::<FMA>(b.im, out.re));
+                out.im = a.re.fused::<FMA>(b.im, (-a.im).fused::<FMA>(b.re, out.im));
+            }
+        }
     }
 }

@@ -60,18 +60,25 @@
 //! assert!(learner.dictionary().norms().iter().all(|norm| *norm <= 1.0));
 //! # Ok::<(), ocsc::Error>(())
 //! ```
+//!
+//! # Features
+//!
+//! `ndarray` converts samples and dictionaries to and from arrays of the crate of this name, without copies where possible.
 
 /// The README's examples are tests too.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
 
+mod array;
 mod axes;
 mod boundary;
 pub mod checkpoint;
 mod code;
 pub mod coder;
 pub mod comm;
+#[cfg(feature = "ndarray")]
+mod conversions;
 mod convolve;
 mod dictionary;
 mod digest;
@@ -104,12 +111,19 @@ pub mod train;
 pub mod update;
 pub mod verify;
 
+/// Reaches inside for benchmarks, and for tests that must be programs of their own: one that counts allocations, and those that
+/// share the large helpers of `tests/all`. No part of the interface.
+#[doc(hidden)]
+pub mod testing {
+    pub use crate::fourier::{Fourier, Scratch};
+}
+
 pub use axes::Axes;
 pub use boundary::Boundary;
 pub use code::{Atom, Code};
 pub use dictionary::Dictionary;
 pub use error::{Error, Result};
-pub use fourier::{Fourier, Scratch};
+pub(crate) use fourier::{Fourier, Scratch};
 pub use learner::{Batch, Learner, Online};
 pub use method::Method;
 pub use real::{Dtype, PerScalar, Real};

@@ -9,13 +9,13 @@ pub use crate::method::Memory;
 pub use crate::system::{available, total};
 pub use crate::system::{ensure_free, ensure_within};
 
-/// Returns what learning holds, with so many samples of (at most) this shape and filters of this shape.
+/// Returns what learning holds, with `n_samples` samples of (at most) this shape and filters of this shape.
 pub fn memory<T: Real>(config: &Config, n_samples: usize, sample: Shape, filter: Shape) -> Memory {
     let (n_filters, batch_size) = (config.n_filters, config.batch_size);
     config.method.account(&Facts { dtype: T::DTYPE, n_filters, filter, batch_size, n_samples, sample })
 }
 
-/// What the samples of a run are like.
+/// Says what the samples of a run are like.
 #[derive(Clone, Copy, Debug)]
 pub struct Survey {
     /// How many there are.
@@ -34,7 +34,7 @@ const PROGRAM: usize = 16_000_000;
 const READING: usize = 64;
 
 impl Survey {
-    /// What learning from such samples takes in all, reading included, and the statistics' part of it.
+    /// Returns what learning from such samples takes in all, reading included, and the statistics' part of it.
     pub fn needs<T: Real>(&self, config: &Config, filter: Shape) -> (usize, usize) {
         // Methods whose memory depends on the axes take one size only, so the largest sample is any of them.
         let width = self.largest / filter.channels.max(1);
@@ -50,7 +50,7 @@ impl Survey {
         (need.total().saturating_add(reading), need.statistics)
     }
 
-    /// The most samples like these that can be learned from in so much memory; none if their number does not matter.
+    /// Returns the most samples like these that can be learned from within the limit; none if their number does not matter.
     pub fn most_samples<T: Real>(&self, config: &Config, filter: Shape, limit: usize) -> Option<usize> {
         let fits = |samples: usize| Survey { samples, ..*self }.needs::<T>(config, filter).0 <= limit;
         let (mut fitting, mut too_many) = (0, 1 << 40);

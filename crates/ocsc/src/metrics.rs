@@ -5,8 +5,9 @@ use crate::preprocess::window::{Border, gaussian, local_mean};
 use crate::{Code, Dictionary, Error, Real, Result, Sample};
 use std::borrow::Borrow;
 
-/// The two terms of the problem 1/2 ||x - D z||^2 + beta ||z||_1 for one sample.
+/// Holds the two terms of the problem 1/2 ||x - D z||^2 + beta ||z||_1 for one sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Objective {
     /// 1/2 ||x - D z||^2.
     pub data_term: f64,
@@ -15,8 +16,8 @@ pub struct Objective {
 }
 
 impl Objective {
-    /// Both terms of `code` as a code of `sample`; the data term is over observed values, and with a `zero` boundary over
-    /// what sticks out, too.
+    /// Computes both terms of `code` as a code of `sample`; the data term is over observed values, and with a `zero` boundary
+    /// over what sticks out, too.
     pub fn of<T: Real>(
         sample: &Sample<T>,
         code: &Code<T>,
@@ -33,19 +34,20 @@ impl Objective {
         Ok(Objective { data_term: 0.5 * (inside + outside), l1: code.l1() })
     }
 
-    /// 1/2 ||x - D z||^2 + beta ||z||_1.
+    /// Returns 1/2 ||x - D z||^2 + beta ||z||_1.
     pub fn total(&self, beta: f64) -> f64 {
         self.data_term + beta * self.l1
     }
 }
 
-/// The fraction of the K P coefficients that are not zero, 0 to 1.
+/// Returns the fraction of the K P coefficients that are not zero, 0 to 1.
 pub fn sparsity<T: Real>(code: &Code<T>) -> f64 {
     let coefficients = code.n_filters() as f64 * code.shape().iter().map(|&n| n as f64).product::<f64>();
     if coefficients == 0.0 { 0.0 } else { code.nonzeros() as f64 / coefficients }
 }
 
-/// The range max - min of all observed values of all samples: the peak with which the paper's PSNR numbers are reproduced.
+/// Returns the range max - min of all observed values of all samples: the peak with which the paper's PSNR numbers are
+/// reproduced.
 ///
 /// Takes samples or references to them, and refuses to answer for none. Zero if all values are equal.
 pub fn range<T: Real>(samples: impl IntoIterator<Item: Borrow<Sample<T>>>) -> Result<f64> {
@@ -62,12 +64,12 @@ pub fn range<T: Real>(samples: impl IntoIterator<Item: Borrow<Sample<T>>>) -> Re
     Ok(high - low)
 }
 
-/// The mean squared error: the mean of (reference - estimate)^2 over all values that the reference observed.
+/// Returns the mean squared error: the mean of (reference - estimate)^2 over all values that the reference observed.
 pub fn mse<T: Real>(reference: &Sample<T>, estimate: &Sample<T>) -> Result<f64> {
     Ok(squared_error(reference, estimate)? / reference.n_observed() as f64)
 }
 
-/// The peak signal-to-noise ratio 10 log10(peak^2 / mse), in decibels; infinite if the two are equal.
+/// Returns the peak signal-to-noise ratio 10 log10(peak^2 / mse), in decibels; infinite if the two are equal.
 ///
 /// The peak is explicit because the number means nothing without it: 1 or 255 for images as stored, [`range`] for
 /// contrast-normalised data as in the paper.
@@ -82,7 +84,7 @@ pub(crate) fn psnr_of(mse: f64, peak: f64) -> f64 {
     if mse == 0.0 { f64::INFINITY } else { 20.0 * peak.log10() - 10.0 * mse.log10() }
 }
 
-/// The structural similarity (Wang, Bovik, Sheikh, Simoncelli, "Image quality assessment", IEEE TIP 13(4), 2004): the
+/// Returns the structural similarity (Wang, Bovik, Sheikh, Simoncelli, "Image quality assessment", IEEE TIP 13(4), 2004): the
 /// mean over positions of
 ///
 ///   (2 m_a m_b + C1) (2 c_ab + C2) / ((m_a^2 + m_b^2 + C1) (v_a + v_b + C2)),   C1 = (0.01 peak)^2, C2 = (0.03 peak)^2,

@@ -1,24 +1,33 @@
 //! What looks into work on samples while it goes on, and may end it.
 
 use crate::{Error, Result};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
 /// Looks into work on samples that may take long, and may end it. Its methods are called by all threads that work, often, and
 /// must be quick.
 pub trait Monitor: Send + Sync {
-    /// Whether to go on. Asked before every sample and after every round of a coder; a no ends the work with
+    /// Returns whether to go on. It is asked before every sample and after every round of a coder; a no ends the work with
     /// [`Error::Stopped`], and nothing of the batch is learned.
     fn keep_going(&self) -> bool {
         true
     }
 
-    /// A coder has made a round.
+    /// Returns the time on a clock that never goes back, for what may take so long and no longer. Where it counts from does not
+    /// matter.
+    fn now(&self) -> Duration {
+        static START: OnceLock<Instant> = OnceLock::new();
+        START.get_or_init(Instant::now).elapsed()
+    }
+
+    /// Is told that a coder has made a round.
     fn round(&self, _round: &Round) {}
 
-    /// A sample was coded.
+    /// Is told that a sample was coded.
     fn coded(&self) {}
 }
 
-/// How far a coder is with a sample.
+/// Says how far a coder is with a sample.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Round {
     /// The number of values of the sample.

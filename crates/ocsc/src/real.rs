@@ -1,17 +1,18 @@
 //! The one scalar type parameter of the library: `f32` or `f64`.
 
+use crate::array::Element;
 use crate::setting::{HasKind, Kind};
 use serde::{Deserialize, Serialize};
 use std::fmt::{Debug, Display, LowerExp};
 use std::iter::Sum;
 
-/// A real scalar, `f32` or `f64`.
+/// Stands for a real scalar, `f32` or `f64`.
 ///
 /// Kernels are generic over it; sums that decide something (objectives, gaps, norms) are accumulated in `f64`.
 pub trait Real:
     sealed::Sealed
+    + Element
     + rustfft::FftNum
-    + bytemuck::Pod
     + num_traits::NumAssign
     + PartialOrd
     + Default
@@ -37,19 +38,19 @@ pub trait Real:
     fn of(value: f64) -> Self;
     /// Widens to `f64`.
     fn f64(self) -> f64;
-    /// Square root.
+    /// Returns the square root.
     fn root(self) -> Self;
-    /// The larger of two numbers; the first if they are not ordered.
+    /// Returns the larger of two numbers; the first if they are not ordered.
     fn at_least(self, other: Self) -> Self {
         if other > self { other } else { self }
     }
-    /// Neither infinite nor NaN.
+    /// Returns whether it is neither infinite nor NaN.
     fn is_finite(self) -> bool;
-    /// `self * a + b`, in one rounding if `FMA`, in two otherwise.
+    /// Returns `self * a + b`, in one rounding if `FMA`, in two otherwise.
     fn fused<const FMA: bool>(self, a: Self, b: Self) -> Self;
-    /// The same numbers, if they are of single precision: the way into code written for it alone.
+    /// Returns the same numbers, if they are of single precision: the way into code written for it alone.
     fn singles(values: &[Self]) -> Option<&[f32]>;
-    /// From single precision.
+    /// Converts from single precision.
     fn single(value: f32) -> Self;
     /// Appends the little-endian bytes, for files.
     fn write_le(self, bytes: &mut Vec<u8>);
@@ -57,7 +58,7 @@ pub trait Real:
     fn pick<P: PerScalar>(each: P) -> P::Of<Self>;
 }
 
-/// Something that exists once for each scalar.
+/// Stands for something that exists once for each scalar.
 pub trait PerScalar {
     /// The one for a scalar.
     type Of<T: Real>;
@@ -77,7 +78,7 @@ mod sealed {
     impl Sealed for f64 {}
 }
 
-/// The scalar type, as a setting.
+/// Names the scalar type, as a setting.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Dtype {

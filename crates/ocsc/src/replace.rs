@@ -32,7 +32,8 @@ pub fn replace_file<E: From<io::Error>>(
     replace_temporary(path, |temporary| fill(temporary.as_file_mut()))
 }
 
-/// The same for writers that open files themselves: `fill` is given the name of an empty temporary sibling.
+/// Replaces a file as [`replace_file`] does, for writers that open files themselves: `fill` is given the name of an empty
+/// temporary sibling.
 pub fn replace_named<E: From<io::Error>>(
     path: &Path,
     fill: impl FnOnce(&Path) -> std::result::Result<(), E>,

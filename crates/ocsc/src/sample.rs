@@ -151,6 +151,12 @@ impl<T: Real> Sample<T> {
         self.data.iter().enumerate().filter(move |(i, _)| seen(*i)).map(|(_, v)| *v)
     }
 
+    /// Returns the smallest and the largest value.
+    pub fn extremes(&self) -> (f64, f64) {
+        let widen = |(low, high): (f64, f64), v: &T| (low.min(v.f64()), high.max(v.f64()));
+        self.data.iter().fold((f64::INFINITY, f64::NEG_INFINITY), widen)
+    }
+
     /// How many values were observed.
     pub fn n_observed(&self) -> usize {
         self.mask.as_ref().map_or(self.data.len(), |mask| mask.iter().filter(|seen| **seen).count())
@@ -218,9 +224,10 @@ pub trait Samples<T: Real>: Sync {
         format!("sample {index}")
     }
 
-    /// About how many numbers sample `index` has, without reading it: by this, work on samples is divided.
-    fn size(&self, _index: usize) -> usize {
-        1
+    /// Returns depth, height and width of sample `index`, if they are known without reading it: what does not fit is refused
+    /// before the first sample is learned from, and work on samples is divided by their size.
+    fn spatial(&self, _index: usize) -> Option<[usize; 3]> {
+        None
     }
 }
 
@@ -231,8 +238,8 @@ impl<T: Real> Samples<T> for [Sample<T>] {
     fn get(&self, index: usize) -> Result<Sample<T>> {
         Ok(self[index].clone())
     }
-    fn size(&self, index: usize) -> usize {
-        self[index].data().len()
+    fn spatial(&self, index: usize) -> Option<[usize; 3]> {
+        Some(self[index].shape().spatial())
     }
 }
 
@@ -244,8 +251,8 @@ impl<T: Real> Samples<T> for &[Sample<T>] {
     fn get(&self, index: usize) -> Result<Sample<T>> {
         Ok(self[index].clone())
     }
-    fn size(&self, index: usize) -> usize {
-        self[index].data().len()
+    fn spatial(&self, index: usize) -> Option<[usize; 3]> {
+        Some(self[index].shape().spatial())
     }
 }
 
@@ -256,7 +263,7 @@ impl<T: Real> Samples<T> for Vec<Sample<T>> {
     fn get(&self, index: usize) -> Result<Sample<T>> {
         Ok(self[index].clone())
     }
-    fn size(&self, index: usize) -> usize {
-        self[index].data().len()
+    fn spatial(&self, index: usize) -> Option<[usize; 3]> {
+        Some(self[index].shape().spatial())
     }
 }

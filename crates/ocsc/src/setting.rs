@@ -14,7 +14,7 @@
 use crate::{Error, Result};
 use serde_json::Value;
 
-/// One setting.
+/// Describes one setting.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Setting {
@@ -44,7 +44,7 @@ pub struct Setting {
     pub code_flag: Option<&'static str>,
 }
 
-/// The parts of methods that settings belong to. A method obeys the settings of its parts, which its row lists.
+/// Names the parts of methods that settings belong to. A method obeys the settings of its parts, which its row lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Part {
@@ -72,7 +72,7 @@ pub enum Part {
     Batch,
 }
 
-/// What the values of a setting are like.
+/// Says what the values of a setting are like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Kind {
@@ -98,7 +98,7 @@ pub enum Kind {
     OptionalBytes,
 }
 
-/// Which values of a setting are accepted.
+/// Says which values of a setting are accepted.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Check {
@@ -114,7 +114,7 @@ pub enum Check {
     Within(f64, f64),
 }
 
-/// When a change of a setting takes effect in a model that was learned already.
+/// Says when a change of a setting takes effect in a model that was learned already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Effect {
@@ -261,6 +261,49 @@ impl Check {
     }
 }
 
+impl Kind {
+    /// Returns its name, one word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Switch => "switch",
+            Kind::Count => "count",
+            Kind::Number => "number",
+            Kind::OptionalNumber => "optional-number",
+            Kind::OptionalNumbers => "optional-numbers",
+            Kind::Lengths => "lengths",
+            Kind::Choice(_) => "choice",
+            Kind::Text => "text",
+            Kind::OptionalText => "optional-text",
+            Kind::OptionalBytes => "optional-bytes",
+        }
+    }
+
+    /// Returns the words to choose from; none for what is no choice.
+    pub fn choices(self) -> &'static [&'static str] {
+        match self {
+            Kind::Choice(words) => words,
+            _ => &[],
+        }
+    }
+}
+
+impl Effect {
+    /// Returns whether coding heeds a change at once.
+    pub fn is_in_coding(self) -> bool {
+        matches!(self, Effect::Both | Effect::Coding)
+    }
+
+    /// Returns whether learning heeds a change from the next step on.
+    pub fn is_in_learning(self) -> bool {
+        matches!(self, Effect::Both | Effect::Learning)
+    }
+
+    /// Returns whether learning cannot go on after a change.
+    pub fn ends_learning(self) -> bool {
+        matches!(self, Effect::Coding | Effect::Fixed)
+    }
+}
+
 /// A type that settings have.
 pub(crate) trait HasKind {
     /// What its values are like.
@@ -363,7 +406,7 @@ macro_rules! settings {
         }
 
         impl $group {
-            /// All settings of this group, in the order of their declarations.
+            /// Lists all settings of this group, in the order of their declarations.
             pub const SETTINGS: &'static [$crate::setting::Setting] = &[
                 $(
                     $crate::setting::Setting::new(

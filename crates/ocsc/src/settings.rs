@@ -19,7 +19,7 @@ pub use crate::setting::{Kind, Setting};
 pub use crate::update::{BlockDescentConfig, UpdateConfig};
 
 settings! {
-    /// The settings of learning and coding. `Config::default()` is the paper's experiment: K = 100, 11x11, beta = 1.
+    /// Holds the settings of learning and coding. `Config::default()` is the paper's experiment: K = 100, 11x11, beta = 1.
     pub struct Config at "" {
         /// The method.
         method: Method = Method::default(), effect(Effect::Fixed);
@@ -64,7 +64,8 @@ settings! {
 }
 
 settings! {
-    /// How much of a pass of a batch method goes into codes and how much into the dictionary, see [`crate::learner::Batch`].
+    /// Says how much of a pass of a batch method goes into codes and how much into the dictionary, see
+    /// [`crate::learner::Batch`].
     pub struct BatchConfig at "/batch" {
         /// Batch methods: the coder's iterations per sample and pass, at most.
         code_iters: usize = 10, name("pass_code_iters"), of(Part::Batch), check(Check::AtLeastOne), value_name("N");
@@ -74,7 +75,7 @@ settings! {
 }
 
 settings! {
-    /// The settings of one run, which model files do not hold.
+    /// Holds the settings of one run, which model files do not hold.
     pub struct RunConfig at "run" {
         /// Instead of beta: this fraction of the smallest beta with all-zero codes, for the first batch visited.
         beta_ratio: Option<f64> = None, check(Check::Positive), value_name("RATIO");
@@ -125,6 +126,16 @@ impl Config {
         Ok(())
     }
 
+    /// Returns the settings with the defaults of those that the method does not obey. Earlier versions recorded such settings;
+    /// learning goes on without them as it did with them.
+    pub(crate) fn obeyed(&self) -> Self {
+        let mut config = serde_json::to_value(self).unwrap_or_default();
+        for setting in all().filter(|s| !self.method.obeys(s.part)) {
+            setting.path().into_iter().for_each(|path| put(&mut config, path, &setting.default()));
+        }
+        serde_json::from_value(config).unwrap_or_else(|_| self.clone())
+    }
+
     /// Refuses what the mathematics cannot take. Model files are held against this alone: earlier versions wrote settings that
     /// their method had not obeyed, and such a dictionary codes new data as any other.
     pub(crate) fn validate_values(&self) -> Result<()> {
@@ -171,7 +182,7 @@ impl Config {
     }
 }
 
-/// The configuration in which the named settings have these values and all others their defaults.
+/// Returns the configuration in which the named settings have these values and all others their defaults.
 pub fn configure(values: impl IntoIterator<Item = (String, Value)>) -> Result<Config> {
     let default = serde_json::to_value(Config::default()).unwrap_or_default();
     let mut whole = default.clone();
@@ -254,7 +265,6 @@ mod tests {
             ("n_filters".to_owned(), json!(7)),
             ("filter_shape".to_owned(), json!([3, 5])),
             ("sweep_tol".to_owned(), json!(0.5)),
-            ("method".to_owned(), json!("ocsc-paper")),
             ("beta".to_owned(), json!(2)),
         ])
         .unwrap();
@@ -275,6 +285,6 @@ mod tests {
             refusal("boundary", json!("open"))
         );
         assert!(refusal("beta", json!(-1.0)).contains("above 0"));
-        assert!(refusal("colour", json!(1)).contains("one of n_filters, "));
+        assert!(refusal("colour", json!(1)).contains("one of method, n_filters, "));
     }
 }

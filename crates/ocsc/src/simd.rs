@@ -15,6 +15,7 @@ pub(crate) trait Kernel {
 }
 
 /// Runs the kernel on the widest vector unit present.
+#[allow(unsafe_code, reason = "calls of functions for vector units that were detected")]
 #[inline]
 pub(crate) fn dispatch<K: Kernel>(kernel: K) -> K::Output {
     #[cfg(target_arch = "x86_64")]

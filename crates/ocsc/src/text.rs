@@ -22,14 +22,28 @@ pub fn size(bytes: u64) -> String {
     format!("{value:.1} TB")
 }
 
-/// `1 of 4 samples is`, `2 of 4 samples are`, with a verb for one and for many.
+/// Writes `1 of 4 samples is`, `2 of 4 samples are`, with a verb for one and for many.
 pub fn share(n: usize, all: usize, what: &str, [one, many]: [&str; 2]) -> String {
     format!("{n} of {} {}", counted(all, what), if n == 1 { one } else { many })
 }
 
+/// Returns depth, height and width as people write them, without the axes of length 1 before the first longer one: `20x24`.
+pub fn extent(size: &[usize; 3]) -> String {
+    let first = size.iter().position(|length| *length != 1).unwrap_or(2);
+    size[first..].iter().map(usize::to_string).collect::<Vec<_>>().join("x")
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{counted, share};
+    use super::{counted, extent, share};
+
+    #[test]
+    fn sizes_leave_out_axes_that_are_not_there() {
+        assert_eq!(
+            ["20x24", "7", "5x1x6", "1"],
+            [[1, 20, 24], [1, 1, 7], [5, 1, 6], [1, 1, 1]].map(|size| extent(&size))
+        );
+    }
 
     #[test]
     fn one_is_no_plural() {

@@ -23,7 +23,7 @@ use rayon::prelude::*;
 /// Steps of a second look, at most.
 const STEPS: usize = 100;
 
-/// What codes are measured against.
+/// Holds what codes are measured against.
 pub struct Problem<'a> {
     dictionary: &'a Dictionary<f64>,
     boundary: Boundary,
@@ -32,8 +32,9 @@ pub struct Problem<'a> {
     nonnegative: bool,
 }
 
-/// What a code is worth.
+/// Says what a code is worth.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Verified {
     /// P(z).
     pub objective: f64,
@@ -46,12 +47,12 @@ pub struct Verified {
 }
 
 impl Verified {
-    /// The duality gap relative to the objective.
+    /// Returns the duality gap relative to the objective.
     pub fn gap(&self) -> f64 {
         self.gap_to(self.dual)
     }
 
-    /// The same for another lower bound.
+    /// Returns the same for another lower bound.
     pub fn gap_to(&self, dual: f64) -> f64 {
         (self.objective - dual).max(0.0) / self.objective.max(f64::MIN_POSITIVE)
     }
@@ -70,7 +71,7 @@ struct Canvas {
 }
 
 impl<'a> Problem<'a> {
-    /// The problem of a model's settings, with a weight beta of the call's choice.
+    /// Takes the problem of a model's settings, with a weight beta of the call's choice.
     pub fn new(config: &Config, dictionary: &'a Dictionary<f64>, beta: f64) -> Self {
         let given = config.active_set.weights.as_deref().unwrap_or_default();
         let weights = (0..dictionary.n_filters()).map(|k| beta * given.get(k).copied().unwrap_or(1.0)).collect();
@@ -87,14 +88,16 @@ impl<'a> Problem<'a> {
         Ok(self.worth(&canvas, code.atoms(), &residual))
     }
 
-    /// The best lower bound on min P, and the lowest objective, that descent from a code finds; it ends when the bound is
-    /// within `gap` of the code's objective, or the objective falls further below it.
+    /// Returns the best lower bound on min P, and the lowest objective, that descent from a code finds; it ends when the bound
+    /// is within `gap` of the code's objective, or the objective falls further below it.
     pub fn bound(&self, sample: &Sample<f64>, code: &Code<f64>, gap: f64) -> Result<(f64, f64)> {
         let canvas = self.canvas(sample, code)?;
         let mut atoms = code.atoms().to_vec();
         let mut residual = self.residual(&canvas, &atoms);
         let first = self.worth(&canvas, &atoms, &residual);
-        let (mut dual, mut objective, mut curvature) = (first.dual, first.objective, 1.0);
+        let mut dual = first.dual;
+        let mut objective = first.objective;
+        let mut curvature = 1.0;
         let wanted = first.objective * (1.0 - gap);
         for _ in 0..STEPS {
             if dual >= wanted || objective < wanted {

@@ -1,7 +1,8 @@
 //! Transforms allocate nothing once planned. In a test binary of its own, because it replaces the allocator.
 
 use num_complex::Complex;
-use ocsc::{Fourier, Real};
+use ocsc::Real;
+use ocsc::testing::Fourier;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
@@ -12,6 +13,7 @@ thread_local! {
 struct Counting;
 
 // SAFETY: hands every call on to the system's allocator unchanged; the counter is a plain thread-local number.
+#[expect(unsafe_code, reason = "an allocator that counts")]
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.set(ALLOCATIONS.get() + 1);

@@ -22,14 +22,9 @@ pub(super) fn dictionary(config: &str, n_filters: usize, axes: &[usize]) -> Resu
     Ok(())
 }
 
-/// Refuses a place that no run can be at, and statistics in another scalar than the settings say. Files without a checksum
-/// may have been written by programs that left that setting alone.
-pub(super) fn checkpoint(
-    progress: &Progress,
-    config: &Config,
-    has_checksum: bool,
-    mut scalars: impl Iterator<Item = Dtype>,
-) -> Result<()> {
+/// Refuses a place that no run can be at, and statistics in another scalar than the settings say. None is given for files
+/// without a checksum: they may have been written by programs that left that setting alone.
+pub(super) fn checkpoint(progress: &Progress, config: &Config, scalar: Option<Dtype>) -> Result<()> {
     if progress.visited > progress.of {
         let expected = format!("at most the {} of the data set visited in a pass", counted(progress.of, "sample"));
         return Err(Error::invalid("progress", expected, progress.visited));
@@ -42,7 +37,7 @@ pub(super) fn checkpoint(
         real::Dtype::F32 => Dtype::F32,
         real::Dtype::F64 => Dtype::F64,
     };
-    match scalars.find(|scalar| has_checksum && *scalar != wanted) {
+    match scalar.filter(|scalar| *scalar != wanted) {
         Some(other) => {
             let expected = format!("statistics in {wanted:?}, as `dtype` says").to_lowercase();
             Err(Error::invalid("config: dtype", expected, format!("{other:?}").to_lowercase()))

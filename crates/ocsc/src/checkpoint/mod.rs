@@ -11,20 +11,21 @@
 //!
 //! | part | name | what |
 //! |---|---|---|
-//! | tensors | `state.NAME` | the learner's arrays: statistics, the update's variables, kept samples and codes, flat |
-//! | metadata | `numbers` | the learner's scalars by name, as JSON |
+//! | tensors | `state.NAME` | the learner's arrays, flat: statistics, the update's variables, kept samples and codes. Each has its own type: the scalar of the run, f64 for sums that decide something, u32 for indices, u64 for counts, u8 for flags |
 //! | metadata | `notes` | what the program that wrote the file wants to know again, as JSON; may be absent |
 //! | metadata | `progress` | [`Progress`]: where the run is, as JSON; with `config.seed` it is the whole random state |
 //! | metadata | `data` | [`Fingerprint`]: what the run learns from, as JSON, where it is known |
 //!
-//! Files are replaced as a whole ([`crate::replace`]), so that a kill or a full disk leaves the previous file as it was.
+//! Checkpoints from before arrays had types of their own are read too (`old.rs`). Files are replaced as a whole ([`crate::replace`]), so that a kill or a full disk leaves the previous file as it was.
 
 mod checksum;
 mod consistent;
+mod old;
 mod read;
 
 pub use read::read;
 
+use crate::array::Array;
 use crate::fingerprint::Fingerprint;
 use crate::learner::{Learner, learner};
 use crate::replace::replace_file;
@@ -34,7 +35,7 @@ use crate::train::Progress;
 use crate::{Config, Dictionary, Error, Real, Result, Shape};
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
-use std::borrow::Cow;
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::io::{BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
@@ -44,10 +45,10 @@ const STATE: &str = "state.";
 /// The format allows no longer ones.
 const LONGEST_HEADER: u64 = 100_000_000;
 
-/// Texts by name that a program keeps in its model files.
+/// Holds texts by name that a program keeps in its model files.
 pub type Notes = BTreeMap<String, String>;
 
-/// What a program keeps in its checkpoints besides the learner.
+/// Holds what a program keeps in its checkpoints besides the learner.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Attached {
     /// What the run learns from, where that is known.
@@ -56,7 +57,7 @@ pub struct Attached {
     pub notes: Notes,
 }
 
-/// A model file's content.
+/// Holds a model file's content.
 #[derive(Clone, Debug)]
 pub struct Saved<T: Real> {
     /// The settings it was learned with.
@@ -71,32 +72,37 @@ pub struct Saved<T: Real> {
     pub checksum: Option<String>,
     /// [`Dictionary::checksum`] of the numbers in the file, whatever `T` is.
     pub dictionary_checksum: String,
-    state: State<'static, T>,
+    state: State<'static>,
     /// The scalar of the statistics, if it is not `T`.
     other_scalar: Option<Dtype>,
     path: PathBuf,
 }
 
 impl<T: Real> Saved<T> {
-    /// True if learning can go on from here.
+    /// Returns true if learning can go on from here.
     pub fn is_checkpoint(&self) -> bool {
         self.progress.is_some()
     }
 
-    /// A learner that goes on where the checkpoint was written.
+    /// Refuses a finished model, and returns where the run of a checkpoint was.
+    pub fn check_resumable(&self) -> Result<Progress> {
+        self.progress.ok_or_else(|| {
+            let expected = "a checkpoint, as runs write that are not finished";
+            Error::file(&self.path, "model file", expected, "a finished model without statistics")
+        })
+    }
+
+    /// Makes a learner that goes on where the checkpoint was written.
     pub fn resume(&self) -> Result<(Box<dyn Learner<T>>, Progress)> {
         self.resume_with(learner)
     }
 
-    /// The same with a learner of the caller's making.
+    /// Makes a learner as [`Saved::resume`] does, from one of the caller's making.
     pub fn resume_with(
         &self,
         learner: impl FnOnce(Config, Dictionary<T>) -> Result<Box<dyn Learner<T>>>,
     ) -> Result<(Box<dyn Learner<T>>, Progress)> {
-        let Some(progress) = self.progress else {
-            let expected = "a checkpoint, as runs write that are not finished";
-            return Err(Error::file(&self.path, "model file", expected, "a finished model without statistics"));
-        };
+        let progress = self.check_resumable()?;
         if let Some(other) = self.other_scalar {
             let found = format!("{other:?}").to_lowercase();
             return Err(Error::file(&self.path, "checkpoint", format!("statistics in {}", T::NAME), found));
@@ -105,7 +111,7 @@ impl<T: Real> Saved<T> {
             let found = format!("{} and none", counted(progress.step, "step"));
             return Err(Error::file(&self.path, "checkpoint", "statistics", found));
         }
-        let mut learner = learner(self.config.clone(), self.dictionary.clone())?;
+        let mut learner = learner(self.config.obeyed(), self.dictionary.clone())?;
         learner.restore(&self.state, progress.step).map_err(|e| e.in_file(&self.path))?;
         // Batch methods, whose state is made anew, count what they keep themselves.
         if !self.config.method.is_batch() {
@@ -120,7 +126,7 @@ pub fn save<T: Real>(path: &Path, learner: &dyn Learner<T>, progress: Option<&Pr
     save_attaching(path, learner, progress, &Attached::default())
 }
 
-/// The same with what the caller attaches to a checkpoint, which [`Saved`] gives back.
+/// Writes a model file as [`save`] does, with what the caller attaches to a checkpoint, which [`Saved`] gives back.
 pub fn save_attaching<T: Real>(
     path: &Path,
     learner: &dyn Learner<T>,
@@ -155,7 +161,7 @@ fn replace_model(path: &Path, encode: impl FnOnce(&mut dyn Write) -> Result<()>)
     written.map_err(|e| write.unwrap_or_else(|| Error::io(path, e)))
 }
 
-/// A model file in memory; with `progress`, a checkpoint.
+/// Makes a model file in memory; with `progress`, a checkpoint.
 pub fn to_bytes<T: Real>(learner: &dyn Learner<T>, progress: Option<&Progress>) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let attached = Attached::default();
@@ -169,7 +175,7 @@ fn encode<T: Real>(
     path: &Path,
     config: &Config,
     dictionary: &Dictionary<T>,
-    state: Option<(&Progress, State<'_, T>, &Attached)>,
+    state: Option<(&Progress, State<'_>, &Attached)>,
     to: &mut dyn Write,
 ) -> Result<()> {
     let json = |value: serde_json::Result<String>| {
@@ -178,12 +184,12 @@ fn encode<T: Real>(
     let shape = dictionary.shape();
     let mut axes = vec![dictionary.n_filters(), shape.channels];
     axes.extend(shape.axes(dictionary.rank()));
-    let mut tensors = vec![("dictionary".to_owned(), axes, dictionary.data())];
+    let mut tensors = vec![("dictionary".to_owned(), axes, T::array(dictionary.data().into()))];
     let mut metadata =
         BTreeMap::from([("format", FORMAT.to_owned()), ("config", json(serde_json::to_string(config))?)]);
     metadata.insert(checksum::MARK.0, checksum::MARK.1.to_owned());
     metadata.insert(checksum::DIGITS, checksum::zeros());
-    if let Some((progress, state, attached)) = &state {
+    if let Some((progress, state, attached)) = state {
         metadata.insert("progress", json(serde_json::to_string(progress))?);
         if let Some(data) = &attached.data {
             metadata.insert("data", json(serde_json::to_string(data))?);
@@ -191,38 +197,38 @@ fn encode<T: Real>(
         if !attached.notes.is_empty() {
             metadata.insert("notes", json(serde_json::to_string(&attached.notes))?);
         }
-        metadata.insert("numbers", json(serde_json::to_string(&state.numbers))?);
-        for (name, data) in &state.arrays {
-            tensors.push((format!("{STATE}{name}"), vec![data.len()], data));
-        }
+        let states = state.into_arrays().map(|(name, array)| (format!("{STATE}{name}"), vec![array.len()], array));
+        tensors.extend(states);
+        // Wide numbers first, so that all are aligned.
+        tensors.sort_by_key(|(_, _, array)| Reverse(array.dtype().bitsize()));
     }
     // A state that went wrong must not replace the last good one.
-    for (name, _, data) in &tensors {
-        if let Some(v) = data.iter().find(|v| !v.is_finite()) {
+    for (name, _, array) in &tensors {
+        if let Some(v) = array.not_finite() {
             return Err(Error::file(path, name, "finite numbers to save; the file is left as it was", v));
         }
     }
     let mut header = json(header(&metadata, &tensors))?;
-    checksum::seal(&mut header, tensors.iter().map(|(_, _, data)| little_endian(data)));
+    checksum::seal(&mut header, tensors.iter().map(|(_, _, array)| array.bytes()));
     let mut write = |bytes: &[u8]| to.write_all(bytes).map_err(|e| Error::io(path, e));
     write(&(header.len() as u64).to_le_bytes())?;
     write(header.as_bytes())?;
-    tensors.iter().try_for_each(|(_, _, data)| write(&little_endian(data)))
+    tensors.iter().try_for_each(|(_, _, array)| write(&array.bytes()))
 }
 
 /// The header of a safetensors file with these tensors, one after the other.
 ///
 /// Written here because the crate's own writer orders the metadata at random, and equal runs are to give equal files.
-fn header<T: Real>(
+fn header(
     metadata: &BTreeMap<&str, String>,
-    tensors: &[(String, Vec<usize>, &[T])],
+    tensors: &[(String, Vec<usize>, Array<'_>)],
 ) -> serde_json::Result<String> {
     let mut text = format!("{{\"__metadata__\":{}", serde_json::to_string(metadata)?);
     let mut end = 0;
-    for (name, shape, data) in tensors {
+    for (name, shape, array) in tensors {
         let start = end;
-        end += size_of_val(*data);
-        let entry = serde_json::json!({"dtype": T::TENSOR, "shape": shape, "data_offsets": [start, end]});
+        end += array.bytes().len();
+        let entry = serde_json::json!({"dtype": array.dtype(), "shape": shape, "data_offsets": [start, end]});
         text.push_str(&format!(",{}:{entry}", serde_json::to_string(name)?));
     }
     text.push('}');
@@ -237,7 +243,7 @@ pub fn load<T: Real>(path: &Path) -> Result<Saved<T>> {
     from_bytes(&read(path)?, path)
 }
 
-/// Where the run of a checkpoint was, and its settings; none for files of any other kind. Only the header is read.
+/// Returns where the run of a checkpoint was, and its settings; none for files of any other kind. Only the header is read.
 pub fn peek(path: &Path) -> std::io::Result<Option<(Progress, Config)>> {
     let mut file = std::fs::File::open(path)?;
     let mut length = Vec::new();
@@ -253,7 +259,7 @@ pub fn peek(path: &Path) -> std::io::Result<Option<(Progress, Config)>> {
     Ok(if let (Ok(progress), Ok(config)) = found { Some((progress, config)) } else { None })
 }
 
-/// The content of a model file; `path` is what messages call it.
+/// Reads the content of a model file; `path` is what messages call it.
 pub fn from_bytes<T: Real>(bytes: &[u8], path: &Path) -> Result<Saved<T>> {
     let wrong = |what: &str, expected: &str, found: &dyn std::fmt::Display| Error::file(path, what, expected, found);
     let file = SafeTensors::deserialize(bytes).map_err(|e| wrong("model file", "safetensors", &e))?;
@@ -281,54 +287,54 @@ pub fn from_bytes<T: Real>(bytes: &[u8], path: &Path) -> Result<Saved<T>> {
     let stored = Dictionary::<f64>::new(*n_filters, shape, axes.len(), numbers(path, "dictionary", &tensor)?);
     let dictionary_checksum = stored.map_err(|e| e.in_file(path))?.checksum();
 
-    let mut state = State::default();
-    let mut other_scalar = None;
-    for (name, tensor) in file.iter() {
-        match name.strip_prefix(STATE) {
-            Some(name) if tensor.dtype() == T::TENSOR => {
-                state.arrays.insert(name.to_owned(), Cow::Owned(numbers(path, name, &tensor)?));
-            }
-            Some(_) => other_scalar = Some(tensor.dtype()),
-            None => {}
-        }
-    }
     let progress = metadata.get("progress").map(|p| serde_json::from_str(p)).transpose();
     let progress = progress.map_err(|e| wrong("progress", "the position of a checkpoint", &e))?;
-    if let Some(numbers) = metadata.get("numbers") {
-        state.numbers = serde_json::from_str(numbers).map_err(|e| wrong("numbers", "scalars by name", &e))?;
-    }
+    let numbers = metadata.get("numbers").map(|n| serde_json::from_str(n)).transpose();
+    let numbers = numbers.map_err(|e| wrong("numbers", "scalars by name", &e))?;
+    let scalar = scalar(&file);
+    let other_scalar = scalar.filter(|scalar| *scalar != T::TENSOR);
+    let state = if other_scalar.is_some() { State::default() } else { state::<T>(&file, numbers, path)? };
     let notes = metadata.get("notes").map_or(Ok(Notes::new()), |notes| serde_json::from_str(notes));
     let notes = notes.map_err(|e| wrong("notes", "texts by name", &e))?;
     let data = metadata.get("data").map(|d| serde_json::from_str(d)).transpose();
     let data = data.map_err(|e| wrong("data", "what a run learned from", &e))?;
     if let Some(progress) = &progress {
-        let types = file.iter().filter(|(name, _)| name.starts_with(STATE)).map(|(_, tensor)| tensor.dtype());
-        consistent::checkpoint(progress, &config, checksum.is_some(), types).map_err(|e| e.in_file(path))?;
+        let scalar = scalar.filter(|_| checksum.is_some());
+        consistent::checkpoint(progress, &config, scalar).map_err(|e| e.in_file(path))?;
     }
     let path = path.to_owned();
     let attached = Attached { data, notes };
     Ok(Saved { config, dictionary, progress, attached, checksum, dictionary_checksum, state, other_scalar, path })
 }
 
-/// A tensor's numbers as `T`.
-fn numbers<T: Real>(path: &Path, name: &str, tensor: &TensorView<'_>) -> Result<Vec<T>> {
-    // Copied number by number: a file gives no alignment.
-    let f32_at = |b: &[u8]| f32::from_le_bytes([b[0], b[1], b[2], b[3]]);
-    let f64_at = |b: &[u8]| f64::from_le_bytes([b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7]]);
-    match tensor.dtype() {
-        Dtype::F32 => Ok(tensor.data().chunks_exact(4).map(|b| T::of(f64::from(f32_at(b)))).collect()),
-        Dtype::F64 => Ok(tensor.data().chunks_exact(8).map(|b| T::of(f64_at(b))).collect()),
-        other => Err(Error::file(path, name, "numbers in f32 or f64", format!("{other:?}"))),
+/// Returns the scalar of a file's statistics. Runs in f64 hold no f32; those in f32 hold it in some array, and f64 in others.
+fn scalar(file: &SafeTensors<'_>) -> Option<Dtype> {
+    let is_there = |dtype: &Dtype| file.iter().any(|(name, t)| name.starts_with(STATE) && t.dtype() == *dtype);
+    [Dtype::F32, Dtype::F64].into_iter().find(is_there)
+}
+
+/// Reads the saved variables of a learner; `numbers` are the scalars of an old file.
+fn state<T: Real>(file: &SafeTensors<'_>, numbers: Option<old::Numbers>, path: &Path) -> Result<State<'static>> {
+    let mut state = State::default();
+    for (name, tensor) in file.iter() {
+        let Some(name) = name.strip_prefix(STATE) else { continue };
+        let Some(array) = Array::read(tensor.dtype(), tensor.data()) else {
+            let found = format!("{:?}", tensor.dtype());
+            return Err(Error::file(path, name, "numbers in f32, f64, u8, u32 or u64", found));
+        };
+        state.insert(name, array);
+    }
+    match numbers {
+        Some(numbers) => old::upgraded::<T>(state, numbers).map_err(|e| e.in_file(path)),
+        None => Ok(state),
     }
 }
 
-/// The numbers as a file holds them.
-fn little_endian<T: Real>(data: &[T]) -> Cow<'_, [u8]> {
-    if cfg!(target_endian = "little") {
-        Cow::Borrowed(bytemuck::cast_slice(data))
-    } else {
-        let mut bytes = Vec::with_capacity(size_of_val(data));
-        data.iter().for_each(|v| v.write_le(&mut bytes));
-        Cow::Owned(bytes)
+/// Returns a tensor's numbers as `T`.
+fn numbers<T: Real>(path: &Path, name: &str, tensor: &TensorView<'_>) -> Result<Vec<T>> {
+    match Array::read(tensor.dtype(), tensor.data()) {
+        Some(Array::F32(values)) => Ok(values.iter().map(|v| T::of(f64::from(*v))).collect()),
+        Some(Array::F64(values)) => Ok(values.iter().map(|v| T::of(*v)).collect()),
+        _ => Err(Error::file(path, name, "numbers in f32 or f64", format!("{:?}", tensor.dtype()))),
     }
 }

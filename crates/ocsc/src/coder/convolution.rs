@@ -5,10 +5,9 @@
 //!
 //! Filters are handled in groups whose sums are added in order, whatever the number of threads.
 
-use super::admm::plan::conjugate_product;
 use super::dual::Exact;
 use crate::convolve::{Canvas, Taps};
-use crate::fourier::{Fourier, Scratch};
+use crate::fourier::{Fourier, Scratch, conjugate_product};
 use crate::simd::{Kernel, dispatch};
 use crate::{Dictionary, Real, Shape};
 use num_complex::Complex;
@@ -18,11 +17,12 @@ use rayon::prelude::*;
 const GROUPS: usize = 16;
 /// D z is computed from its non-zeros while non-zeros times filter taps is below this many times K P; see `Admm`.
 const SPARSE_LIMIT: usize = 25;
-/// So many neighbouring correlations are computed at once.
+/// This many neighbouring correlations are computed at once.
 const LANES: usize = 32;
 
-/// Where convolutions are computed.
+/// Says where convolutions are computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Space {
     /// Pixel by pixel.
     Spatial,
@@ -56,12 +56,12 @@ struct Group<T: Real> {
     support: Vec<u32>,
     canvas: Canvas<T>,
     sum_f: Vec<Complex<T>>,
-    sums: Sums,
+    sums: CorrelationSums,
 }
 
-/// Sums over coefficients that a caller collects, and max |q|.
+/// CorrelationSums over coefficients that a caller collects, and max |q|.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Sums {
+pub(super) struct CorrelationSums {
     pub(super) sums: [f64; 4],
     pub(super) correlation: f64,
 }
@@ -78,7 +78,7 @@ impl<T: Real> Convolution<T> {
             support: Vec::with_capacity(pixels),
             canvas: Canvas::new(shape, dictionary.shape()),
             sum_f: vec![zero; shape.channels * freqs],
-            sums: Sums::default(),
+            sums: CorrelationSums::default(),
         };
         let groups = (0..k.div_ceil(k.div_ceil(GROUPS))).map(|_| group()).collect();
         let mut new = Convolution {
@@ -119,7 +119,7 @@ impl<T: Real> Convolution<T> {
         r: &[T],
         blocks: &mut [T],
         f: impl Fn(usize, &[T], &mut [T], &mut [f64; 4]) + Sync,
-    ) -> Sums {
+    ) -> CorrelationSums {
         let groups = self.correlate_by(r, blocks, |k, q, block, sums| {
             let top = q.iter().fold(T::zero(), |m, q| m.at_least(q.abs())).f64();
             // A number that overflowed certifies nothing.
@@ -127,7 +127,7 @@ impl<T: Real> Convolution<T> {
             sums.correlation = sums.correlation.max(if finite { top } else { f64::INFINITY });
             f(k, q, block, &mut sums.sums);
         });
-        groups.into_iter().fold(Sums::default(), |a, group| Sums {
+        groups.into_iter().fold(CorrelationSums::default(), |a, group| CorrelationSums {
             sums: std::array::from_fn(|i| a.sums[i] + group.sums[i]),
             correlation: a.correlation.max(group.correlation),
         })
@@ -138,8 +138,8 @@ impl<T: Real> Convolution<T> {
         &mut self,
         r: &[T],
         blocks: &mut [T],
-        f: impl Fn(usize, &[T], &mut [T], &mut Sums) + Sync,
-    ) -> Vec<Sums> {
+        f: impl Fn(usize, &[T], &mut [T], &mut CorrelationSums) + Sync,
+    ) -> Vec<CorrelationSums> {
         let k = self.dictionary.n_filters();
         let (per_group, block, spectra) = (k.div_ceil(self.groups.len()), blocks.len() / k, self.r_f.len());
         let (space, fourier, taps, corner) = (self.space, &self.fourier, &self.dictionary, self.dictionary.shape());
@@ -154,7 +154,7 @@ impl<T: Real> Convolution<T> {
         let (r_f, wrapped) = (&self.r_f, &self.wrapped);
         let work = blocks.par_chunks_mut(per_group * block).zip(self.d_f.par_chunks(per_group * spectra));
         self.groups.par_iter_mut().zip(work).enumerate().for_each(|(i, (group, (blocks, d_f)))| {
-            group.sums = Sums::default();
+            group.sums = CorrelationSums::default();
             for (j, (block, d)) in blocks.chunks_exact_mut(block).zip(d_f.chunks_exact(spectra)).enumerate() {
                 let k = i * per_group + j;
                 match space {

@@ -28,14 +28,14 @@ use crate::{Code, Dictionary, Real, Result, Sample};
 /// The weight c doubles this many times, up to L; of fewer iterations at most half are spent so.
 const STAGES: usize = 6;
 
-/// The coder of deconvolutional networks.
+/// Codes samples as deconvolutional networks do.
 pub struct Deconvnet<T: Real> {
     /// Its plan and its proximal steps, without momentum.
     descent: Fista<T>,
 }
 
 impl<T: Real> Deconvnet<T> {
-    /// A coder for a dictionary; `tol` is that of the stopping rule. Of the settings only `stop` and `max_iters` matter.
+    /// Makes a coder for a dictionary; `tol` is that of the stopping rule. Of the settings only `stop` and `max_iters` matter.
     pub fn new(dictionary: &Dictionary<T>, beta: f64, tol: f64, config: CoderConfig) -> Result<Self> {
         Ok(Deconvnet { descent: Fista::new(dictionary, beta, tol, Space::Spatial, config)? })
     }

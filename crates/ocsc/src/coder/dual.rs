@@ -201,8 +201,8 @@ fn observed<T: Real>(sample: &Sample<T>, mut image: Vec<f64>) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::coder::admm::plan::Plan;
     use crate::coder::convolution::{Convolution, Space};
+    use crate::coder::splitting::Splitting;
 
     /// Numbers without a pattern, between -1 and 1.
     fn numbers(len: usize, seed: usize) -> Vec<f64> {
@@ -245,7 +245,7 @@ mod tests {
         let t: Vec<f64> = numbers(shape.len(), 5).iter().map(|v| unit * (v + offset)).collect();
         let truth = strongest(&d, shape, &t);
         let exact = Exact::new(&d, shape, &t);
-        let mut admm = Plan::new(&d, shape);
+        let mut admm = Splitting::new(&d, shape);
         let mut coders = [Space::Spatial, Space::Frequency].map(|space| Convolution::new(&d, shape, space));
         let rounded: Vec<T> = t.iter().map(|v| T::of(*v)).collect();
         let errors = [exact.spatial_error(), exact.transform_error()];

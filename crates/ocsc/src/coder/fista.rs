@@ -21,23 +21,24 @@
 use super::convolution::{Convolution, Space};
 use super::dual::{Claim, Proven};
 use super::prox::soft;
-use super::{Coded, Coder, Status, dual_value, relative};
+use super::stop::{Iterated, Stop};
+use super::{Coded, Coder, Status, dual_value};
 use crate::coder::{CoderConfig, StopRule};
 use crate::setting::positive;
 use crate::{Code, Dictionary, Error, Real, Result, Sample};
 
-/// The FISTA coder.
+/// Codes samples by FISTA.
 pub struct Fista<T: Real> {
     pub(super) beta: f64,
     pub(super) tol: f64,
     pub(super) config: CoderConfig,
     pub(super) dictionary: Dictionary<T>,
     space: Space,
-    plan: Option<Plan<T>>,
+    plan: Option<Descent<T>>,
 }
 
 /// The variables for samples of one shape.
-pub(super) struct Plan<T: Real> {
+pub(super) struct Descent<T: Real> {
     pub(super) convolution: Convolution<T>,
     /// z and z_old, (K, 2, P).
     pub(super) maps: Vec<T>,
@@ -54,16 +55,8 @@ pub(super) struct Plan<T: Real> {
     momentum: f64,
 }
 
-/// What one iteration did.
-pub(super) struct Progress {
-    pub(super) objective: f64,
-    pub(super) dual_value: f64,
-    /// ||z_new - z|| relative to ||z_new||.
-    pub(super) change: f64,
-}
-
 impl<T: Real> Fista<T> {
-    /// A coder for a dictionary; `tol` is that of the stopping rule. Of the settings only `stop` and `max_iters` matter.
+    /// Makes a coder for a dictionary; `tol` is that of the stopping rule. Of the settings only `stop` and `max_iters` matter.
     pub fn new(dictionary: &Dictionary<T>, beta: f64, tol: f64, space: Space, config: CoderConfig) -> Result<Self> {
         positive("beta", beta)?;
         positive("tol", tol)?;
@@ -72,14 +65,14 @@ impl<T: Real> Fista<T> {
     }
 
     /// The variables for samples of this shape, planned anew when the shape changes.
-    pub(super) fn planned(&mut self, sample: &Sample<T>) -> Result<&mut Plan<T>> {
+    pub(super) fn planned(&mut self, sample: &Sample<T>) -> Result<&mut Descent<T>> {
         sample.check_whole()?;
         self.dictionary.check_sample_shape(sample.shape())?;
         self.plan.take_if(|plan| plan.convolution.shape != sample.shape());
         let (dictionary, space) = (&self.dictionary, self.space);
         Ok(self.plan.get_or_insert_with(|| {
             let image = vec![T::zero(); sample.shape().len()];
-            Plan {
+            Descent {
                 convolution: Convolution::new(dictionary, sample.shape(), space),
                 maps: vec![T::zero(); 2 * dictionary.n_filters() * sample.shape().pixels()],
                 dz: image.clone(),
@@ -111,29 +104,23 @@ impl<T: Real> Fista<T> {
     pub(super) fn iterate(&mut self, sample: &Sample<T>, done: usize, accelerate: bool) -> Result<Coded<T>> {
         let (beta, tol, config, dictionary) = (self.beta, self.tol, self.config.clone(), self.dictionary.clone());
         let plan = self.planned(sample)?;
-        let mut best_dual = f64::NEG_INFINITY;
-        let mut look_again_at = 0;
+        // There are no residuals but the change of the code.
+        let rule = if config.stop == StopRule::Residuals { StopRule::Change } else { config.stop };
+        let mut stop = Stop::new(rule, tol);
         for iter in done + 1..=config.max_iters {
             let step = plan.step(sample, beta, accelerate);
-            best_dual = best_dual.max(step.dual_value);
-            let gap = relative(step.objective - best_dual, step.objective);
-            let stop = match config.stop {
-                StopRule::Gap => iter >= look_again_at && gap <= tol,
-                StopRule::Residuals | StopRule::Change => step.change <= tol && (step.change > 0.0 || gap <= tol),
-            };
-            if stop {
+            if stop.is_due(iter, &step) {
                 let coded = plan.certified(sample, &dictionary, beta, tol, iter, Status::Converged)?;
-                if config.stop != StopRule::Gap || coded.relative_gap() <= tol {
+                if stop.accepts(iter, &coded) {
                     return Ok(coded);
                 }
-                look_again_at = iter + (iter / 20).max(2);
             }
         }
         plan.certified(sample, &dictionary, beta, tol, config.max_iters, Status::MaxIters)
     }
 }
 
-impl<T: Real> Plan<T> {
+impl<T: Real> Descent<T> {
     /// z = z_old = the code.
     pub(super) fn start(&mut self, code: &Code<T>) -> Result<()> {
         let pixels = self.convolution.shape.pixels();
@@ -159,7 +146,7 @@ impl<T: Real> Plan<T> {
         (self.t, self.momentum) = (1.0, 0.0);
     }
 
-    fn step(&mut self, sample: &Sample<T>, beta: f64, accelerate: bool) -> Progress {
+    fn step(&mut self, sample: &Sample<T>, beta: f64, accelerate: bool) -> Iterated {
         let (m, pixels) = (T::of(self.momentum), self.convolution.shape.pixels());
         let (mut x_r, mut r_r) = (0.0, 0.0);
         for (i, x) in sample.data().iter().enumerate() {
@@ -197,10 +184,13 @@ impl<T: Real> Plan<T> {
             self.offered.copy_from_slice(&self.residual);
         }
         let error: f64 = sample.data().iter().zip(&self.dz).map(|(x, e)| (x.f64() - e.f64()).powi(2)).sum();
-        Progress {
+        let change = if change == 0.0 { 0.0 } else { (change / norm.max(f64::MIN_POSITIVE)).sqrt() };
+        Iterated {
             objective: 0.5 * error + beta * l1,
             dual_value,
-            change: if change == 0.0 { 0.0 } else { (change / norm.max(f64::MIN_POSITIVE)).sqrt() },
+            residuals: [change; 2],
+            change,
+            has_moved: change > 0.0,
         }
     }
 

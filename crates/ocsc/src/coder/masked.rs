@@ -23,8 +23,7 @@
 //!
 //! Reference: Heide, Heidrich, Wetzstein, "Fast and flexible convolutional sparse coding", CVPR 2015.
 
-use super::admm::plan::Plan;
-use super::admm::{BALANCE_EVERY, balance, default_rho, planned};
+use super::splitting::{BALANCE_EVERY, Splitting, balance, default_rho};
 use super::{Coded, Coder, Status};
 use crate::Boundary;
 use crate::coder::{CoderConfig, StopRule};
@@ -34,17 +33,17 @@ use crate::{Code, Dictionary, Real, Result, Sample};
 /// How often the certificate is computed, which costs as much as an iteration.
 const LOOK_EVERY: usize = 20;
 
-/// The coder of FFCSC.
+/// Codes samples as FFCSC does.
 pub struct Masked<T: Real> {
     beta: f64,
     tol: f64,
     config: CoderConfig,
     dictionary: Dictionary<T>,
-    plan: Option<Plan<T>>,
+    plan: Option<Splitting<T>>,
 }
 
 impl<T: Real> Masked<T> {
-    /// A coder for a dictionary; `tol` is that of the stopping rule.
+    /// Makes a coder for a dictionary; `tol` is that of the stopping rule.
     pub fn new(dictionary: &Dictionary<T>, beta: f64, tol: f64, config: CoderConfig) -> Result<Self> {
         positive("beta", beta)?;
         positive("tol", tol)?;
@@ -67,7 +66,7 @@ impl<T: Real> Coder<T> for Masked<T> {
 
     fn code(&mut self, sample: &Sample<T>, start: Option<&Code<T>>) -> Result<Coded<T>> {
         let (beta, tol, config) = (self.beta, self.tol, &self.config);
-        let plan = planned(&mut self.plan, &self.dictionary, sample)?;
+        let plan = Splitting::planned(&mut self.plan, &self.dictionary, sample)?;
         let mut rho = config.rho.unwrap_or_else(|| default_rho(sample, beta));
         let zero = Code::zero(self.dictionary.n_filters(), sample.shape().spatial());
         let code = start.unwrap_or(&zero);
@@ -101,8 +100,8 @@ impl<T: Real> Coder<T> for Masked<T> {
             }
             let look = match config.stop {
                 StopRule::Gap => iter % LOOK_EVERY == 0,
-                StopRule::Residuals => step.primal_residual() <= tol && step.dual_residual() <= tol,
-                StopRule::Change => step.change() <= tol && step.is_nonzero(),
+                StopRule::Residuals => step.residuals.iter().all(|residual| *residual <= tol),
+                StopRule::Change => step.change <= tol && step.has_moved,
             };
             if look {
                 let coded = plan.certified(sample, beta, tol, rho, iter, Status::Converged)?;
@@ -111,7 +110,7 @@ impl<T: Real> Coder<T> for Masked<T> {
                 }
             }
             if config.adaptive_rho && iter % BALANCE_EVERY == 0 {
-                let balanced = rho * balance(step.primal_residual(), step.dual_residual());
+                let balanced = rho * balance(step.residuals);
                 plan.rescale_dual(beta, rho, balanced);
                 rho = balanced;
             }
@@ -120,7 +119,7 @@ impl<T: Real> Coder<T> for Masked<T> {
     }
 
     fn beta_max(&mut self, sample: &Sample<T>) -> Result<f64> {
-        let plan = planned(&mut self.plan, &self.dictionary, sample)?;
+        let plan = Splitting::planned(&mut self.plan, &self.dictionary, sample)?;
         let x: Vec<f64> = sample.data().iter().map(|v| v.f64()).collect();
         Ok(plan.bound(&x, 0.0))
     }

@@ -30,6 +30,8 @@ mod fista;
 mod masked;
 mod prox;
 mod settings;
+mod splitting;
+mod stop;
 
 pub use active_set::ActiveSet;
 pub use admm::Admm;
@@ -64,12 +66,13 @@ pub trait Coder<T: Real>: Send {
         samples.iter().map(code).collect()
     }
 
-    /// The smallest beta with an all-zero code: max |D^T x|.
+    /// Returns the smallest beta with an all-zero code: max |D^T x|.
     fn beta_max(&mut self, sample: &Sample<T>) -> Result<f64>;
 }
 
-/// A code and what is known about it.
+/// Holds a code and what is known about it.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Coded<T> {
     /// The sparse code.
     pub code: Code<T>,
@@ -81,24 +84,25 @@ pub struct Coded<T> {
     pub gap: f64,
     /// Iterations made.
     pub iterations: usize,
-    /// Why the coder stopped.
+    /// The reason why the coder stopped.
     pub status: Status,
 }
 
 impl<T> Coded<T> {
-    /// P(z).
+    /// Returns P(z).
     pub fn total(&self) -> f64 {
         self.objective.total(self.beta)
     }
 
-    /// The gap relative to the objective.
+    /// Returns the gap relative to the objective.
     pub fn relative_gap(&self) -> f64 {
         relative(self.gap, self.total())
     }
 }
 
-/// Why a coder stopped. Running out of iterations is a status, not an error.
+/// Says why a coder stopped. Running out of iterations is a status, not an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Status {
     /// The stopping rule held.
     Converged,

@@ -6,9 +6,9 @@ use crate::simd::{Kernel, dispatch};
 /// Maps are padded to whole blocks of this many numbers.
 pub(super) const LANES: usize = 16;
 
-/// Sums over coefficients, after one iteration.
+/// ProxSums over coefficients, after one iteration.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Sums {
+pub(super) struct ProxSums {
     /// ||z - u||^2.
     pub(super) primal: f64,
     /// ||u - u_old||^2.
@@ -24,8 +24,8 @@ pub(super) struct Sums {
     pub(super) nonzeros: usize,
 }
 
-impl Sums {
-    pub(super) fn add(&mut self, other: &Sums) {
+impl ProxSums {
+    pub(super) fn add(&mut self, other: &ProxSums) {
         self.primal += other.primal;
         self.change += other.change;
         self.z += other.z;
@@ -52,7 +52,7 @@ pub(in crate::coder) fn soft<T: Real>(v: T, t: T) -> T {
 
 /// v <- v + a (z - u) with z = 2 u - v + q and u = S(v), for one map v and q = D_k^T g of whole blocks; `support`
 /// receives the positions where the new u is not zero.
-pub(super) fn prox<T: Real>(v: &mut [T], q: &[T], threshold: T, relaxation: T, support: &mut Vec<u32>) -> Sums {
+pub(super) fn prox<T: Real>(v: &mut [T], q: &[T], threshold: T, relaxation: T, support: &mut Vec<u32>) -> ProxSums {
     support.clear();
     dispatch(Prox { v, q, threshold, relaxation, support })
 }
@@ -66,10 +66,10 @@ struct Prox<'a, T> {
 }
 
 impl<T: Real> Kernel for Prox<'_, T> {
-    type Output = Sums;
+    type Output = ProxSums;
 
     #[inline(always)]
-    fn run<const FMA: bool>(self) -> Sums {
+    fn run<const FMA: bool>(self) -> ProxSums {
         let zero = [T::zero(); LANES];
         let (mut primal, mut change, mut l1, mut top) = (zero, zero, zero, zero);
         let (mut z_norm, mut u_norm, mut y_norm) = (zero, zero, zero);
@@ -101,7 +101,7 @@ impl<T: Real> Kernel for Prox<'_, T> {
             }
         }
         let total = |lanes: [T; LANES]| lanes.iter().map(|v| v.f64()).sum();
-        Sums {
+        ProxSums {
             primal: total(primal),
             change: total(change),
             z: total(z_norm),
@@ -126,7 +126,7 @@ mod tests {
             let v: Vec<f64> = (0..blocks * LANES).map(|i| number(i, 1.7)).collect();
             let q: Vec<f64> = (0..v.len()).map(|i| number(i, 2.3)).collect();
             let (t, a) = (0.8, 1.8);
-            let (mut plain, mut expected, mut support) = (v.clone(), Sums::default(), Vec::new());
+            let (mut plain, mut expected, mut support) = (v.clone(), ProxSums::default(), Vec::new());
             for i in 0..v.len() {
                 let shrink = |v: f64| v.signum() * (v.abs() - t).max(0.0);
                 let (u_old, y_old) = (shrink(v[i]), v[i] - shrink(v[i]));

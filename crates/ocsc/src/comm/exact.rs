@@ -4,7 +4,7 @@
 //! step more or less for the sake of one bit, so after a few steps runs with different numbers of members would have
 //! dictionaries that differ by as much as the tolerance allows.
 
-/// Whole numbers of a unit, in which so many terms of at most this magnitude can be summed.
+/// Counts in whole numbers of a unit, in which a given number of terms of at most a given magnitude can be summed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Exact {
     unit: f64,
@@ -23,7 +23,7 @@ impl Exact {
         (value / self.unit).round() as i64
     }
 
-    /// What so many units are.
+    /// Returns the value of a number of units.
     pub(crate) fn value(self, units: i64) -> f64 {
         units as f64 * self.unit
     }

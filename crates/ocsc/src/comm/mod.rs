@@ -14,35 +14,36 @@ mod split;
 pub(crate) mod wire;
 
 pub use shard::Shard;
+pub(crate) use split::size;
 pub use split::split;
 
 use crate::{Error, Result};
 
-/// Processes that work together, each with a rank from 0. All of them make the same calls in the same order; a call returns
-/// when all have made it. A member that cannot go on must see to it that the others do not wait for it.
+/// Connects processes that work together, each with a rank from 0. All of them make the same calls in the same order; a call
+/// returns when all have made it. A member that cannot go on must see to it that the others do not wait for it.
 pub trait Comm: Send + Sync {
-    /// Which member this is.
+    /// Returns which member this is.
     fn rank(&self) -> usize;
 
-    /// How many members there are.
+    /// Returns how many members there are.
     fn size(&self) -> usize;
 
-    /// Everybody's bytes one after the other, in the order of ranks, for everybody. `lengths` says how many each gives.
+    /// Gives everybody's bytes to everybody, one after the other in the order of ranks. `lengths` says how many each gives.
     fn all_gather(&self, mine: &[u8], lengths: &[usize]) -> Vec<u8>;
 
-    /// Rank 0's bytes for everybody.
+    /// Gives rank 0's bytes to everybody.
     fn broadcast(&self, bytes: &mut [u8]);
 
-    /// The sums over members. Of whole numbers, which have the same sum in any order.
+    /// Sums the values over members. They are whole numbers, which have the same sum in any order.
     fn all_reduce(&self, values: &mut [i64]);
 
-    /// How many members share this one's machine and its memory, itself included.
+    /// Returns how many members share this one's machine and its memory, itself included.
     fn neighbours(&self) -> usize {
         1
     }
 }
 
-/// A team of one.
+/// Stands for a team of one.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Solo;
 
@@ -64,7 +65,7 @@ impl Comm for Solo {
     fn all_reduce(&self, _values: &mut [i64]) {}
 }
 
-/// Everybody's bytes, of any lengths, in the order of ranks.
+/// Gives everybody's bytes, of any lengths, in the order of ranks.
 pub fn all_gather(comm: &dyn Comm, mine: &[u8]) -> Vec<Vec<u8>> {
     let lengths = comm.all_gather(&(mine.len() as u64).to_le_bytes(), &vec![8; comm.size()]);
     let lengths: Vec<usize> = lengths.as_chunks().0.iter().map(|n| u64::from_le_bytes(*n) as usize).collect();
@@ -78,8 +79,8 @@ pub fn all_gather(comm: &dyn Comm, mine: &[u8]) -> Vec<Vec<u8>> {
     lengths.into_iter().map(&mut next).collect()
 }
 
-/// The same, unless a member failed or was stopped: then everybody fails, with the first one's rank and reason, or is stopped. So
-/// nobody waits for one that has given up.
+/// Gives the same, unless a member failed or was stopped: then everybody fails, with the first one's rank and reason, or is
+/// stopped. So nobody waits for one that has given up.
 pub fn all_gather_results(comm: &dyn Comm, mine: Result<Vec<u8>>) -> Result<Vec<Vec<u8>>> {
     if comm.size() == 1 {
         return mine.map(|bytes| vec![bytes]);
@@ -111,7 +112,7 @@ pub(crate) fn failed(comm: &dyn Comm, rank: usize, message: &[u8]) -> Error {
     Error::Rank { rank, of: comm.size(), message: message.into_owned() }
 }
 
-/// Rank 0's bytes, of any length, for everybody; or its error.
+/// Gives rank 0's bytes, of any length, to everybody; or its error.
 pub fn broadcast(comm: &dyn Comm, mine: Result<Vec<u8>>) -> Result<Vec<u8>> {
     let is_root = comm.rank() == 0;
     let (mut bytes, ok) = match mine {

@@ -1,13 +1,14 @@
 //! Reduction of phi over a team, which may travel while they are made.
 
 use super::Comm;
+use crate::monitor::Monitor;
 use std::ops::Range;
 use std::sync::mpsc::channel;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// Sums travel in so many parts.
+/// Sums travel in this many parts.
 pub(crate) const PARTS: usize = 8;
-/// After so many sums it is measured again whether parts are to travel while others are made.
+/// After this many sums it is measured again whether parts are to travel while others are made.
 const AGAIN: usize = 16;
 
 /// Some filters, and their rows of phi.
@@ -23,8 +24,14 @@ pub(crate) struct Reduction {
 }
 
 impl Reduction {
-    /// Makes the parts of an array, and sums each over the team.
-    pub(crate) fn run(&mut self, comm: &dyn Comm, parts: Vec<Rows<'_>>, make: impl Fn(Rows<'_>)) {
+    /// Makes the parts of an array, and sums each over the team; the monitor has the clock.
+    pub(crate) fn run(
+        &mut self,
+        comm: &dyn Comm,
+        parts: Vec<Rows<'_>>,
+        monitor: &dyn Monitor,
+        make: impl Fn(Rows<'_>),
+    ) {
         self.count += 1;
         if self.overlap && !self.count.is_multiple_of(AGAIN) {
             let (made, travelling) = channel::<&mut [i64]>();
@@ -45,15 +52,15 @@ impl Reduction {
             return;
         }
         let mut parts = parts;
-        let clock = Instant::now();
+        let start = monitor.now();
         parts.iter_mut().for_each(|(filters, rows)| make((filters.clone(), &mut **rows)));
-        let making = clock.elapsed();
+        let making = monitor.now().saturating_sub(start);
         let mut network = Duration::ZERO;
         for (i, (_, rows)) in parts.into_iter().enumerate() {
-            let clock = Instant::now();
+            let start = monitor.now();
             comm.all_reduce(rows);
             // The first one also waits for members that are late.
-            network += if i > 0 { clock.elapsed() } else { Duration::ZERO };
+            network += if i > 0 { monitor.now().saturating_sub(start) } else { Duration::ZERO };
         }
         self.overlap = network > making;
     }
@@ -62,6 +69,7 @@ impl Reduction {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::monitor::Silent;
     use std::sync::Mutex;
 
     /// A team whose other member has the same numbers, and whose network takes so long for each part.
@@ -94,7 +102,7 @@ mod tests {
             for round in 1..=2 {
                 let mut array = [0; 12];
                 let parts = array.chunks_mut(3).enumerate().map(|(i, rows)| (i..i + 1, rows)).collect();
-                reduction.run(&comm, parts, |(filters, rows)| {
+                reduction.run(&comm, parts, &Silent, |(filters, rows)| {
                     std::thread::sleep(Duration::from_millis(making));
                     rows.fill(filters.start as i64 + 1);
                 });

@@ -1,22 +1,22 @@
 //! The samples of a set that fall to one member.
 
-use super::{Comm, split};
+use super::{Comm, size, split};
 use crate::{Real, Result, Sample, Samples};
 
-/// The samples of one member, of a set that is split by the samples' sizes.
+/// Holds the samples of one member, of a set that is split by the samples' sizes.
 pub struct Shard<'a, T: Real> {
     samples: &'a dyn Samples<T>,
     indices: Vec<usize>,
 }
 
 impl<'a, T: Real> Shard<'a, T> {
-    /// What falls to this member.
+    /// Takes what falls to this member.
     pub fn of(comm: &dyn Comm, samples: &'a dyn Samples<T>) -> Self {
-        let sizes: Vec<usize> = (0..samples.len()).map(|i| samples.size(i)).collect();
+        let sizes: Vec<usize> = (0..samples.len()).map(|i| size(samples, i)).collect();
         Shard { samples, indices: split(&sizes, comm.size()).swap_remove(comm.rank()) }
     }
 
-    /// The number in the whole set of this part's sample `index`.
+    /// Returns the number in the whole set of this part's sample `index`.
     pub fn number(&self, index: usize) -> usize {
         self.indices[index]
     }
@@ -39,7 +39,7 @@ impl<T: Real> Samples<T> for Shard<'_, T> {
         self.samples.name(self.indices[index])
     }
 
-    fn size(&self, index: usize) -> usize {
-        self.samples.size(self.indices[index])
+    fn spatial(&self, index: usize) -> Option<[usize; 3]> {
+        self.samples.spatial(self.indices[index])
     }
 }

@@ -1,10 +1,16 @@
 //! Who takes which samples.
 
+use crate::{Real, Samples};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Parts of almost equal weight, one for each member: each item, the heaviest first, goes to the member with the least so far.
-/// Every part is in ascending order; they depend on nothing but the weights.
+/// Returns what sample `index` weighs when work is divided: its numbers, as far as they are known.
+pub(crate) fn size<T: Real>(samples: &dyn Samples<T>, index: usize) -> usize {
+    samples.spatial(index).map_or(1, |size| size.iter().product())
+}
+
+/// Makes parts of almost equal weight, one for each member: each item, the heaviest first, goes to the member with the least so
+/// far. Every part is in ascending order; they depend on nothing but the weights.
 ///
 /// No part weighs more than an even share and the heaviest item together.
 pub fn split(weights: &[usize], members: usize) -> Vec<Vec<usize>> {

@@ -12,41 +12,40 @@
 //! Codes are kept as lists of their non-zeros: the duals that the ADMM coders continue with follow from them
 //! (`coder::Admm`, "Starts from"). The N K P numbers of the paper's table are those that the update makes of them.
 
-use super::{CodeSums, Learner, Step, check_batch, finite_or_old, initial, settled};
+use super::{CodeSums, Core, Learner, Step, check_batch, initial};
 use crate::coder::Coder;
 use crate::monitor::{Monitor, check_wanted};
 use crate::state::State;
 use crate::update::{Update, Updated};
-use crate::{Atom, Code, Config, Dictionary, Error, Real, Result, Sample, Shape};
+use crate::{Atom, Code, Config, Dictionary, Error, Real, Result, Sample};
 use std::collections::BTreeMap;
 
-/// A dictionary that improves with every pass.
+/// Learns a dictionary that improves with every pass.
 pub struct Batch<T: Real> {
-    config: Config,
-    dictionary: Dictionary<T>,
+    core: Core<T>,
     coder: Box<dyn Coder<T>>,
     update: Box<dyn Update<T>>,
     /// Samples with their codes, by their numbers in the data set.
     kept: BTreeMap<usize, (Sample<T>, Code<T>)>,
-    step: usize,
 }
 
 impl<T: Real> Batch<T> {
-    /// A learner with a random dictionary for samples of so many channels.
+    /// Makes a learner with a random dictionary for samples with this number of channels.
     pub fn new(config: Config, channels: usize) -> Result<Self> {
         let dictionary = initial(&config, channels)?;
         Self::with_dictionary(config, dictionary)
     }
 
-    /// A learner that starts from a given dictionary, which overrides the number and shape of filters in `config`.
+    /// Makes a learner that starts from a given dictionary, which overrides the number and shape of filters in `config`.
     pub fn with_dictionary(config: Config, dictionary: Dictionary<T>) -> Result<Self> {
-        let config = settled(config, &dictionary)?;
+        let core = Core::new(config, dictionary)?;
+        let config = &core.config;
         if !config.method.is_batch() {
             return Err(Error::invalid("method", "one that learns in batches", config.method));
         }
-        let coder = config.method.coder(&dictionary, &config.learning())?;
+        let coder = config.method.coder(&core.dictionary, &config.learning())?;
         let update = config.method.update(&config.updating())?;
-        Ok(Batch { config, dictionary, coder, update, kept: BTreeMap::new(), step: 0 })
+        Ok(Batch { core, coder, update, kept: BTreeMap::new() })
     }
 }
 
@@ -57,8 +56,8 @@ impl<T: Real> Learner<T> for Batch<T> {
         let first = self.kept.values().next().map_or(samples[0].shape(), |(first, _)| first.shape());
         for (index, sample) in visits.iter().zip(samples) {
             check_wanted(monitor)?;
-            if sample.shape() != first && !self.config.method.takes_mixed_sizes() {
-                let expected = format!("{first}, as the samples before (`{}` takes one size)", self.config.method);
+            if sample.shape() != first && !self.core.config.method.takes_mixed_sizes() {
+                let expected = format!("{first}, as the samples before (`{}` takes one size)", self.core.config.method);
                 return Err(Error::invalid("sample", expected, sample.shape()));
             }
             let start = self.kept.get(index).filter(|(old, _)| old.shape() == sample.shape());
@@ -70,102 +69,77 @@ impl<T: Real> Learner<T> for Batch<T> {
         for ((index, sample), new) in visits.iter().zip(samples).zip(&coded) {
             self.kept.insert(*index, (sample.clone(), new.code.clone()));
         }
-        self.step += 1;
-        Ok(Step {
-            step: self.step,
-            totals: CodeSums::of(samples, &coded),
-            own_codes: coded,
-            dictionary_change: 0.0,
-            update: Updated::default(),
-        })
+        let totals = CodeSums::of(samples, &coded);
+        Ok(self.core.count_step(coded, totals, (0.0, Updated::default())))
     }
 
     fn end_of_pass(&mut self) -> Result<Option<(f64, Updated)>> {
         self.update.forget();
         for (sample, code) in self.kept.values() {
-            self.update.absorb(sample, code, &self.dictionary)?;
+            self.update.absorb(sample, code, &self.core.dictionary)?;
         }
-        let old = self.dictionary.clone();
-        let updated = self.update.update(&mut self.dictionary);
-        finite_or_old(&mut self.dictionary, &old)?;
-        self.coder.set_dictionary(&self.dictionary);
-        Ok(Some((self.dictionary.relative_change(&old), updated)))
+        let updated = self.core.update(|dictionary| self.update.update(dictionary))?;
+        self.coder.set_dictionary(&self.core.dictionary);
+        Ok(Some(updated))
     }
 
-    fn dictionary(&self) -> &Dictionary<T> {
-        &self.dictionary
+    fn core(&self) -> &Core<T> {
+        &self.core
     }
 
-    fn config(&self) -> &Config {
-        &self.config
-    }
-
-    fn step(&self) -> usize {
-        self.step
-    }
-
-    fn state(&self) -> State<'_, T> {
-        let (mut shapes, mut lens) = (Vec::new(), Vec::new());
-        let (mut values, mut seen, mut atoms) = (Vec::new(), Vec::new(), Vec::new());
-        for (sample, code) in self.kept.values() {
-            let Shape { channels, depth, height, width } = sample.shape();
-            shapes.extend([channels, depth, height, width].map(|n| n as f64));
-            lens.push(code.nonzeros() as f64);
-            values.extend_from_slice(sample.data());
-            let is_seen = |i: usize| sample.mask().is_none_or(|mask| mask[i]);
-            seen.extend((0..sample.data().len()).map(|i| if is_seen(i) { T::one() } else { T::zero() }));
-            for a in code.atoms() {
-                let halves = [a.filter, a.position].map(|n| [n >> 16, n & 0xffff].map(|n| T::of(n.into())));
-                atoms.extend(halves.into_iter().flatten().chain([a.value]));
-            }
-        }
-        let visited: Vec<f64> = self.kept.keys().map(|i| *i as f64).collect();
+    fn state(&self) -> State<'_> {
+        let kept = || self.kept.values();
+        let seen = |sample: &Sample<T>| match sample.mask() {
+            Some(mask) => mask.iter().map(|seen| u8::from(*seen)).collect(),
+            None => vec![1; sample.data().len()],
+        };
+        let atoms = || kept().flat_map(|(_, code)| code.atoms());
         self.update
             .state()
-            .with_numbers("kept", &visited)
-            .with_numbers("kept_shapes", &shapes)
-            .with_numbers("kept_atoms", &lens)
-            .with_owned("kept_samples", values)
-            .with_owned("kept_masks", seen)
-            .with_owned("kept_codes", atoms)
+            .with_counts("kept", self.kept.keys().copied())
+            .with_shapes("kept_shapes", kept().map(|(sample, _)| sample.shape()))
+            .with_counts("kept_atoms", kept().map(|(_, code)| code.nonzeros()))
+            .with_owned("kept_samples", kept().flat_map(|(sample, _)| sample.data()).copied().collect::<Vec<T>>())
+            .with_owned("kept_masks", kept().flat_map(|(sample, _)| seen(sample)).collect())
+            .with_owned("kept_filters", atoms().map(|atom| atom.filter).collect())
+            .with_owned("kept_positions", atoms().map(|atom| atom.position).collect())
+            .with_owned("kept_values", atoms().map(|atom| atom.value).collect::<Vec<T>>())
     }
 
-    fn restore(&mut self, state: &State<'_, T>, step: usize) -> Result<()> {
-        self.step = step;
+    fn restore(&mut self, state: &State<'_>, step: usize) -> Result<()> {
+        self.core.step = step;
         if state.is_empty() {
             return Ok(());
         }
-        let (visited, shapes, lens) =
-            (state.counts("kept")?, state.counts("kept_shapes")?, state.counts("kept_atoms")?);
-        let mut values = state.array("kept_samples")?;
-        let mut seen = state.array("kept_masks")?;
-        let mut atoms = state.array("kept_codes")?;
+        let visited = state.counts("kept")?;
+        let shapes = state.shapes("kept_shapes")?;
+        let lens = state.counts("kept_atoms")?;
+        let mut data = state.array::<T>("kept_samples")?;
+        let mut seen = state.array::<u8>("kept_masks")?;
+        let mut filters = state.array::<u32>("kept_filters")?;
+        let mut positions = state.array::<u32>("kept_positions")?;
+        let mut values = state.array::<T>("kept_values")?;
+        if let Some(flag) = seen.iter().find(|flag| **flag > 1) {
+            return Err(Error::invalid("saved `kept_masks`", "zeros and ones", flag));
+        }
         let damaged = || Error::invalid("saved samples and codes", "as many numbers as their shapes say", "others");
-        if shapes.len() != 4 * visited.len() || lens.len() != visited.len() {
+        if shapes.len() != visited.len() || lens.len() != visited.len() {
             return Err(damaged());
         }
-        for ((index, shape), n) in visited.into_iter().zip(shapes.as_chunks::<4>().0).zip(lens) {
-            let [channels, depth, height, width] = *shape;
-            let shape = Shape { channels, depth, height, width };
-            self.dictionary.check_sample_shape(shape)?;
-            let data = values.split_off(..shape.len()).ok_or_else(damaged)?;
-            let mask = seen.split_off(..shape.len()).ok_or_else(damaged)?;
-            if let Some(v) = mask.iter().find(|v| **v != T::zero() && **v != T::one()) {
-                return Err(Error::invalid("saved `kept_masks`", "zeros and ones", v));
-            }
-            let mask = mask.iter().map(|v| *v != T::zero()).collect();
-            let sample = Sample::masked(shape, data.to_vec(), mask)?;
-            let list = atoms.split_off(..n.saturating_mul(5)).ok_or_else(damaged)?;
-            let half = |v: &T| (0.0..65536.0).contains(&v.f64()) && v.f64().fract() == 0.0;
-            if let Some(v) = list.chunks_exact(5).flat_map(|a| &a[..4]).find(|v| !half(v)) {
-                return Err(Error::invalid("saved `kept_codes`", "whole numbers below 65536", v));
-            }
-            let number = |high: T, low: T| (high.f64() as u32) << 16 | (low.f64() as u32 & 0xffff);
-            let atom = |a: &[T; 5]| Atom { filter: number(a[0], a[1]), position: number(a[2], a[3]), value: a[4] };
-            let list = list.as_chunks::<5>().0.iter().map(atom).collect();
-            let code = Code::new(self.dictionary.n_filters(), shape.spatial(), list)?;
+        for ((index, shape), n) in visited.into_iter().zip(shapes).zip(lens) {
+            self.core.dictionary.check_sample_shape(shape)?;
+            let data = data.split_off(..shape.len()).ok_or_else(damaged)?.to_vec();
+            let mask = seen.split_off(..shape.len()).ok_or_else(damaged)?.iter().map(|flag| *flag > 0).collect();
+            let sample = Sample::masked(shape, data, mask)?;
+            let filters = filters.split_off(..n).ok_or_else(damaged)?;
+            let positions = positions.split_off(..n).ok_or_else(damaged)?;
+            let values = values.split_off(..n).ok_or_else(damaged)?;
+            let atoms = filters.iter().zip(positions).zip(values);
+            let atoms =
+                atoms.map(|((filter, position), value)| Atom { filter: *filter, position: *position, value: *value });
+            let code = Code::new(self.core.dictionary.n_filters(), shape.spatial(), atoms.collect())?;
             self.kept.insert(index, (sample, code));
         }
-        self.update.restore(state, &self.dictionary)
+        self.update.restore(state, &self.core.dictionary)
     }
 }

@@ -1,14 +1,16 @@
 //! Learners: code samples, absorb them, update the dictionary. [`Online`] does so sample by sample, [`Batch`] pass by pass,
 //! [`Distributed`] as [`Online`] with others who take a part of the samples.
 //!
-//! A learner knows neither time nor files nor where samples come from; [`crate::train`] does. ([`Distributed`] looks at a clock to
-//! choose between two ways to the same sums.)
+//! A learner knows neither time nor files nor where samples come from; [`crate::train`] does. ([`Distributed`] asks the monitor
+//! how late it is, to choose between two ways to the same sums.)
 
 mod batch;
+mod core;
 mod distributed;
 mod online;
 mod osc;
 
+pub use self::core::Core;
 pub use batch::Batch;
 pub use distributed::Distributed;
 pub use online::Online;
@@ -32,38 +34,47 @@ pub trait Learner<T: Real>: Send {
     /// members end if one does.
     fn learn(&mut self, visits: &[usize], samples: &[Sample<T>], monitor: &dyn Monitor) -> Result<Step<T>>;
 
-    /// All samples were visited once more. Batch methods update the dictionary now, and return its relative change
+    /// Is told that all samples were visited once more. Batch methods update the dictionary now, and return its relative change
     /// ||D - D_old|| / ||D|| with what the update reports.
     fn end_of_pass(&mut self) -> Result<Option<(f64, Updated)>>;
 
-    /// The current dictionary.
-    fn dictionary(&self) -> &Dictionary<T>;
+    /// Returns what all learners have.
+    fn core(&self) -> &Core<T>;
 
-    /// The settings.
-    fn config(&self) -> &Config;
+    /// Returns the current dictionary.
+    fn dictionary(&self) -> &Dictionary<T> {
+        &self.core().dictionary
+    }
 
-    /// t: how many times it learned from samples.
-    fn step(&self) -> usize;
+    /// Returns the settings.
+    fn config(&self) -> &Config {
+        &self.core().config
+    }
 
-    /// All that a later [`Learner::restore`] needs to go on bit for bit.
-    fn state(&self) -> State<'_, T>;
+    /// Returns t, how many times it learned from samples.
+    fn step(&self) -> usize {
+        self.core().step
+    }
 
-    /// Takes over a saved state, after so many steps.
-    fn restore(&mut self, state: &State<'_, T>, step: usize) -> Result<()>;
+    /// Returns all that a later [`Learner::restore`] needs to go on bit for bit.
+    fn state(&self) -> State<'_>;
 
-    /// Those it learns with.
+    /// Takes over a state that was saved after `step` steps.
+    fn restore(&mut self, state: &State<'_>, step: usize) -> Result<()>;
+
+    /// Returns those it learns with.
     fn comm(&self) -> Arc<dyn Comm> {
         Arc::new(Solo)
     }
 
-    /// Called instead of [`Learner::learn`] by one who cannot read its part of a batch: tells the others, and returns what to
-    /// say.
+    /// Is called instead of [`Learner::learn`] by one who cannot read its part of a batch: tells the others, and returns what
+    /// to say.
     fn give_up(&mut self, error: Error) -> Error {
         error
     }
 }
 
-/// The learner of the method in `config`, from a given dictionary, which overrides the number and shape of filters there.
+/// Makes the learner of the method in `config`, from a given dictionary, which overrides the number and shape of filters there.
 pub fn learner<T: Real>(config: Config, dictionary: Dictionary<T>) -> Result<Box<dyn Learner<T>>> {
     Ok(match config.method.schedule() {
         Schedule::Online => Box::new(Online::with_dictionary(config, dictionary)?),
@@ -72,8 +83,9 @@ pub fn learner<T: Real>(config: Config, dictionary: Dictionary<T>) -> Result<Box
     })
 }
 
-/// What one step did.
+/// Tells what one step did.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Step<T> {
     /// t, counting from 1 over the learner's life.
     pub step: usize,
@@ -87,8 +99,9 @@ pub struct Step<T> {
     pub update: Updated,
 }
 
-/// Sums over codes.
+/// Holds sums over codes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct CodeSums {
     /// How many there are.
     pub count: usize,
@@ -122,49 +135,40 @@ impl CodeSums {
 }
 
 impl<T: Real> Step<T> {
-    /// The mean objective of the samples.
+    /// Returns the mean objective of the samples.
     pub fn objective(&self) -> f64 {
         self.totals.objective / self.totals.count.max(1) as f64
     }
 
-    /// The objective per observed value, which samples of different sizes can be compared by.
+    /// Returns the objective per observed value, which samples of different sizes can be compared by.
     pub fn objective_per_value(&self) -> f64 {
         self.totals.objective / self.totals.values.max(1) as f64
     }
 
-    /// The worst relative duality gap of the samples.
+    /// Returns the worst relative duality gap of the samples.
     pub fn gap(&self) -> f64 {
         self.totals.gap
     }
 
-    /// The mean number of non-zeros of the samples.
+    /// Returns the mean number of non-zeros of the samples.
     pub fn nonzeros(&self) -> f64 {
         self.totals.nonzeros / self.totals.count.max(1) as f64
     }
 }
 
-/// The coder for new data, whatever method learned the dictionary: all solve the same problem, and this is the fastest.
+/// Makes the coder for new data, whatever method learned the dictionary: all solve the same problem, and this is the fastest.
 pub fn coder<T: Real>(config: &Config, dictionary: &Dictionary<T>, tol: f64) -> Result<Box<dyn Coder<T>>> {
     fastest_coder(dictionary, &config.coding(tol))
 }
 
-/// The random dictionary that a run starts from.
+/// Draws the random dictionary that a run starts from.
 pub fn initial<T: Real>(config: &Config, channels: usize) -> Result<Dictionary<T>> {
     config.validate()?;
     let shape = Shape::from_axes(channels, &config.filter_shape)?;
     Dictionary::random(config.n_filters, shape, config.filter_shape.len(), config.seed)
 }
 
-/// The settings with the number, shape and scalar of the dictionary's filters, checked.
-pub(crate) fn settled<T: Real>(mut config: Config, dictionary: &Dictionary<T>) -> Result<Config> {
-    config.dtype = T::DTYPE;
-    config.n_filters = dictionary.n_filters();
-    config.filter_shape = dictionary.shape().axes(dictionary.rank());
-    config.validate()?;
-    Ok(config)
-}
-
-/// That there are samples, of values whose squares can be summed.
+/// Checks that the batch is not empty and that the squares of its values can be summed.
 pub(crate) fn check_batch<T: Real>(samples: &[Sample<T>]) -> Result<()> {
     if samples.is_empty() {
         return Err(Error::invalid("batch", "at least one sample", "none"));
@@ -172,7 +176,7 @@ pub(crate) fn check_batch<T: Real>(samples: &[Sample<T>]) -> Result<()> {
     check_values(samples)
 }
 
-/// That their squares can be summed.
+/// Checks that the squares of the values can be summed.
 fn check_values<T: Real>(samples: &[Sample<T>]) -> Result<()> {
     for sample in samples {
         if let Some(v) = sample.data().iter().find(|v| v.f64().abs() > T::LARGEST) {
@@ -182,12 +186,4 @@ fn check_values<T: Real>(samples: &[Sample<T>]) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// That an update left finite numbers; otherwise the dictionary becomes the old one again.
-pub(crate) fn finite_or_old<T: Real>(dictionary: &mut Dictionary<T>, old: &Dictionary<T>) -> Result<()> {
-    let Some(v) = dictionary.data().iter().find(|v| !v.is_finite()) else { return Ok(()) };
-    let error = Error::invalid("the updated dictionary", "finite numbers (scale the samples, or use f64)", v);
-    dictionary.clone_from(old);
-    Err(error)
 }

@@ -1,37 +1,36 @@
 //! Online learning (Algorithm 3): code a sample, absorb it, update the dictionary, forget the sample.
 
-use super::{CodeSums, Learner, Step, check_batch, finite_or_old, initial, settled};
+use super::{CodeSums, Core, Learner, Step, check_batch, initial};
 use crate::coder::Coder;
 use crate::monitor::{Monitor, Silent};
 use crate::state::State;
 use crate::update::{Update, Updated};
 use crate::{Config, Dictionary, Error, Real, Result, Sample};
 
-/// A dictionary that improves with every sample.
+/// Learns a dictionary that improves with every sample.
 pub struct Online<T: Real> {
-    config: Config,
-    dictionary: Dictionary<T>,
+    core: Core<T>,
     coder: Box<dyn Coder<T>>,
     update: Box<dyn Update<T>>,
-    step: usize,
 }
 
 impl<T: Real> Online<T> {
-    /// A learner with a random dictionary for samples of so many channels (Algorithm 3, line 1).
+    /// Makes a learner with a random dictionary for samples with this number of channels (Algorithm 3, line 1).
     pub fn new(config: Config, channels: usize) -> Result<Self> {
         let dictionary = initial(&config, channels)?;
         Self::with_dictionary(config, dictionary)
     }
 
-    /// A learner that starts from a given dictionary, which overrides the number and shape of filters in `config`.
+    /// Makes a learner that starts from a given dictionary, which overrides the number and shape of filters in `config`.
     pub fn with_dictionary(config: Config, dictionary: Dictionary<T>) -> Result<Self> {
-        let config = settled(config, &dictionary)?;
-        let coder = config.method.coder(&dictionary, &config.learning())?;
+        let core = Core::new(config, dictionary)?;
+        let config = &core.config;
+        let coder = config.method.coder(&core.dictionary, &config.learning())?;
         let update = config.method.update(&config.updating())?;
         if config.method.is_batch() {
             return Err(Error::invalid("method", "one that learns online", config.method));
         }
-        Ok(Online { config, dictionary, coder, update, step: 0 })
+        Ok(Online { core, coder, update })
     }
 
     /// Learns from one sample.
@@ -50,31 +49,27 @@ impl<T: Real> Online<T> {
         check_batch(samples)?;
         let coded = self.coder.code_all(samples, monitor)?;
         for (sample, coded) in samples.iter().zip(&coded) {
-            self.update.absorb(sample, &coded.code, &self.dictionary)?;
+            self.update.absorb(sample, &coded.code, &self.core.dictionary)?;
         }
-        let old = self.dictionary.clone();
-        let update = self.update.update(&mut self.dictionary);
-        finite_or_old(&mut self.dictionary, &old)?;
-        self.coder.set_dictionary(&self.dictionary);
-        self.step += 1;
-        let dictionary_change = self.dictionary.relative_change(&old);
+        let updated = self.core.update(|dictionary| self.update.update(dictionary))?;
+        self.coder.set_dictionary(&self.core.dictionary);
         let totals = CodeSums::of(samples, &coded);
-        Ok(Step { step: self.step, totals, own_codes: coded, dictionary_change, update })
+        Ok(self.core.count_step(coded, totals, updated))
     }
 
-    /// The current dictionary D_t.
+    /// Returns the current dictionary D_t.
     pub fn dictionary(&self) -> &Dictionary<T> {
-        &self.dictionary
+        &self.core.dictionary
     }
 
-    /// The settings.
+    /// Returns the settings.
     pub fn config(&self) -> &Config {
-        &self.config
+        &self.core.config
     }
 
-    /// t, the number of updates so far.
+    /// Returns t, the number of updates so far.
     pub fn step(&self) -> usize {
-        self.step
+        self.core.step
     }
 }
 
@@ -87,25 +82,17 @@ impl<T: Real> Learner<T> for Online<T> {
         Ok(None)
     }
 
-    fn dictionary(&self) -> &Dictionary<T> {
-        &self.dictionary
+    fn core(&self) -> &Core<T> {
+        &self.core
     }
 
-    fn config(&self) -> &Config {
-        &self.config
-    }
-
-    fn step(&self) -> usize {
-        self.step
-    }
-
-    fn state(&self) -> State<'_, T> {
+    fn state(&self) -> State<'_> {
         self.update.state()
     }
 
-    fn restore(&mut self, state: &State<'_, T>, step: usize) -> Result<()> {
-        self.update.restore(state, &self.dictionary)?;
-        self.step = step;
+    fn restore(&mut self, state: &State<'_>, step: usize) -> Result<()> {
+        self.update.restore(state, &self.core.dictionary)?;
+        self.core.step = step;
         Ok(())
     }
 }

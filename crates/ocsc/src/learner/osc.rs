@@ -30,7 +30,7 @@ use crate::Boundary;
 use crate::coder::{Coded, Status, dual_value, relative};
 use crate::dictionary::project_unit_ball;
 use crate::dot::dot;
-use crate::learner::{CodeSums, Learner, Step, check_batch, finite_or_old, initial, settled};
+use crate::learner::{CodeSums, Core, Learner, Step, check_batch, initial};
 use crate::metrics::Objective;
 use crate::monitor::{Monitor, check_wanted};
 use crate::state::State;
@@ -45,24 +45,22 @@ const PARTS: usize = 16;
 const SWEEPS: usize = 1000;
 const LOOK_EVERY: usize = 5;
 
-/// Algorithm 1.
+/// Learns by Algorithm 1.
 pub struct Osc<T: Real> {
-    config: Config,
-    dictionary: Dictionary<T>,
-    history: History<T>,
-    step: usize,
+    core: Core<T>,
+    history: PatchStatistics<T>,
 }
 
 /// A, (K, K), and B, (K, C M): one row per atom.
 #[derive(Clone)]
-struct History<T> {
+struct PatchStatistics<T> {
     a: Vec<T>,
     b: Vec<T>,
 }
 
 /// What one part of the patches of a sample adds.
-struct Part<T> {
-    history: History<T>,
+struct PatchSums<T> {
+    history: PatchStatistics<T>,
     atoms: Vec<Atom<T>>,
 }
 
@@ -75,33 +73,32 @@ struct Lasso<T> {
 }
 
 impl<T: Real> Osc<T> {
-    /// A learner with a random dictionary for samples of so many channels.
+    /// Makes a learner with a random dictionary for samples with this number of channels.
     pub fn new(config: Config, channels: usize) -> Result<Self> {
         let dictionary = initial(&config, channels)?;
         Self::with_dictionary(config, dictionary)
     }
 
-    /// A learner that starts from a given dictionary, which overrides the number and shape of filters in `config`.
+    /// Makes a learner that starts from a given dictionary, which overrides the number and shape of filters in `config`.
     pub fn with_dictionary(config: Config, dictionary: Dictionary<T>) -> Result<Self> {
-        let config = settled(config, &dictionary)?;
-        let history = History::new(&dictionary);
-        Ok(Osc { config, dictionary, history, step: 0 })
+        let core = Core::new(config, dictionary)?;
+        Ok(Osc { history: PatchStatistics::new(&core.dictionary), core })
     }
 
     /// The patches' codes as one of the sample, after adding them to the history.
     fn absorb(&mut self, sample: &Sample<T>) -> Result<Coded<T>> {
         sample.check_whole()?;
-        self.dictionary.check_sample_shape(sample.shape())?;
-        let (d, shape, filter) = (&self.dictionary, sample.shape(), self.dictionary.shape());
-        let lasso = Lasso::new(d, self.config.beta, self.config.tol);
+        self.core.dictionary.check_sample_shape(sample.shape())?;
+        let (d, shape, filter) = (&self.core.dictionary, sample.shape(), self.core.dictionary.shape());
+        let lasso = Lasso::new(d, self.core.config.beta, self.core.config.tol);
         let places: [usize; 3] = std::array::from_fn(|i| shape.spatial()[i] - filter.spatial()[i] + 1);
         let patches: usize = places.iter().product();
         let cover = T::of((patches * filter.pixels()) as f64 / shape.pixels() as f64);
         let per_part = patches.div_ceil(PARTS);
-        let parts: Vec<Part<T>> = (0..PARTS)
+        let parts: Vec<PatchSums<T>> = (0..PARTS)
             .into_par_iter()
             .map(|part| {
-                let mut done = Part { history: History::new(d), atoms: Vec::new() };
+                let mut done = PatchSums { history: PatchStatistics::new(d), atoms: Vec::new() };
                 let (mut x, mut z) = (vec![T::zero(); filter.len()], vec![T::zero(); d.n_filters()]);
                 let (mut c, mut q) = (z.clone(), z.clone());
                 for i in (part * per_part..patches).take(per_part) {
@@ -126,7 +123,7 @@ impl<T: Real> Osc<T> {
         }
         let code = Code::new(d.n_filters(), shape.spatial(), atoms)?;
         let objective = Objective::of(sample, &code, d, Boundary::Circular)?;
-        let beta = self.config.beta;
+        let beta = self.core.config.beta;
         Ok(Coded { code, objective, beta, gap: objective.total(beta), iterations: 1, status: Status::MaxIters })
     }
 }
@@ -141,10 +138,10 @@ fn take_patch<T: Real>(sample: &Sample<T>, [z, y, x]: [usize; 3], filter: crate:
     }
 }
 
-impl<T: Real> History<T> {
+impl<T: Real> PatchStatistics<T> {
     fn new(dictionary: &Dictionary<T>) -> Self {
         let k = dictionary.n_filters();
-        History { a: vec![T::zero(); k * k], b: vec![T::zero(); dictionary.data().len()] }
+        PatchStatistics { a: vec![T::zero(); k * k], b: vec![T::zero(); dictionary.data().len()] }
     }
 
     /// A <- A + z z^T, B <- B + x z^T, for the non-zeros of z.
@@ -245,54 +242,43 @@ impl<T: Real> Learner<T> for Osc<T> {
         // Before any of them is absorbed.
         for sample in samples {
             sample.check_whole()?;
-            self.dictionary.check_sample_shape(sample.shape())?;
+            self.core.dictionary.check_sample_shape(sample.shape())?;
         }
         let before = self.history.clone();
-        let t = (self.step + 1) as f64;
-        self.history.scale((1.0 - 1.0 / t).powf(self.config.block_descent.forgetting - 1.0));
+        let t = (self.core.step + 1) as f64;
+        self.history.scale((1.0 - 1.0 / t).powf(self.core.config.block_descent.forgetting - 1.0));
         let absorb = |sample| {
             check_wanted(monitor)?;
             self.absorb(sample).inspect(|_| monitor.coded())
         };
         let coded = samples.iter().map(absorb).collect::<Result<Vec<_>>>();
         let coded = coded.inspect_err(|_| self.history = before)?;
-        let old = self.dictionary.clone();
-        for _ in 0..self.config.block_descent.sweeps {
-            self.history.sweep(&mut self.dictionary);
-        }
-        finite_or_old(&mut self.dictionary, &old)?;
-        self.step += 1;
-        let update = Updated { iterations: self.config.block_descent.sweeps, ..Updated::default() };
-        let dictionary_change = self.dictionary.relative_change(&old);
+        let sweeps = self.core.config.block_descent.sweeps;
+        let updated = self.core.update(|dictionary| {
+            (0..sweeps).for_each(|_| self.history.sweep(dictionary));
+            Updated { iterations: sweeps, ..Updated::default() }
+        })?;
         let totals = CodeSums::of(samples, &coded);
-        Ok(Step { step: self.step, totals, own_codes: coded, dictionary_change, update })
+        Ok(self.core.count_step(coded, totals, updated))
     }
 
     fn end_of_pass(&mut self) -> Result<Option<(f64, Updated)>> {
         Ok(None)
     }
 
-    fn dictionary(&self) -> &Dictionary<T> {
-        &self.dictionary
+    fn core(&self) -> &Core<T> {
+        &self.core
     }
 
-    fn config(&self) -> &Config {
-        &self.config
+    fn state(&self) -> State<'_> {
+        State::default().with("a", &self.history.a).with("b", &self.history.b)
     }
 
-    fn step(&self) -> usize {
-        self.step
-    }
-
-    fn state(&self) -> State<'_, T> {
-        State::default().with_array("a", &self.history.a).with_array("b", &self.history.b)
-    }
-
-    fn restore(&mut self, state: &State<'_, T>, step: usize) -> Result<()> {
+    fn restore(&mut self, state: &State<'_>, step: usize) -> Result<()> {
         state.copy_array("a", &mut self.history.a)?;
         state.copy_array("b", &mut self.history.b)?;
-        check_gram("a", self.dictionary.n_filters(), &self.history.a)?;
-        self.step = step;
+        check_gram("a", self.core.dictionary.n_filters(), &self.history.a)?;
+        self.core.step = step;
         Ok(())
     }
 }

@@ -4,7 +4,7 @@ use crate::real::Dtype;
 use crate::statistics::{Codes, Lags, Spectral, n_freqs};
 use crate::{Atom, Shape};
 
-/// Bytes that a run holds besides the program itself and what reads samples.
+/// Counts the bytes that a run holds besides the program itself and what reads samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Memory {

@@ -37,7 +37,7 @@ struct Row {
     account: fn(&Facts) -> Memory,
 }
 
-/// When a method forgets and when it updates the dictionary.
+/// Says when a method forgets and when it updates the dictionary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Schedule {
@@ -107,7 +107,7 @@ macro_rules! parts {
 /// Makes the enumeration of methods from their rows.
 macro_rules! methods {
     ($($(#[$about:meta])* $method:ident = $name:literal { $($row:tt)* })*) => {
-        /// A row of the method table (see the crate's front page).
+        /// Names a row of the method table (see the crate's front page).
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
         #[non_exhaustive]
         pub enum Method {
@@ -115,7 +115,7 @@ macro_rules! methods {
         }
 
         impl Method {
-            /// All of them, in the order of the table.
+            /// Lists all of them, in the order of the table.
             pub const ALL: [Method; [$(stringify!($method)),*].len()] = [$(Method::$method),*];
 
             fn row(self) -> &'static Row {

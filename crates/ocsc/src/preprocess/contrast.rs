@@ -5,7 +5,7 @@ use super::window::{Border, RowMeans, gaussian};
 use super::{Step, extremes, per_plane};
 use crate::{Real, Result, Sample};
 
-/// Local contrast normalisation: y = (x - m) / max(s, median s), then y - mean(y).
+/// Normalises the local contrast: y = (x - m) / max(s, median s), then y - mean(y).
 ///
 /// m and s are the mean and the standard deviation around each pixel under a 13 x 13 Gaussian of sigma 3 x 1.591, with
 /// the image mirrored at its border without repeating the edge pixel: m = w * x, s^2 = w * x^2 - m^2. The median is the

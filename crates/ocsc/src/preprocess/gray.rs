@@ -7,7 +7,7 @@ use crate::{Error, Real, Result, Sample, Shape};
 /// ones to 5e-5.
 const LUMINANCE: [f64; 3] = [0.298_936_021_293_776, 0.587_043_074_451_121, 0.114_020_904_255_103];
 
-/// Gray values g = 0.2989 R + 0.5870 G + 0.1140 B with unrounded weights, and themselves unrounded.
+/// Computes gray values g = 0.2989 R + 0.5870 G + 0.1140 B with unrounded weights, and themselves unrounded.
 ///
 /// Three channels become one; a sample of one channel passes unchanged; any other number is refused, since the library
 /// cannot know which of two or four channels is an opacity (readers drop it). Values are expected in \[0, 1\] but not

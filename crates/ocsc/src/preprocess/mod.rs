@@ -39,13 +39,13 @@ pub use step::Step;
 pub use taper::edge_taper;
 pub use undo::Undo;
 
-/// A list of steps, written `gray,lowpass=5` or `none`, and `["gray", "lowpass=5"]` or `[]` in JSON and TOML.
+/// Holds a list of steps, written `gray,lowpass=5` or `none`, and `["gray", "lowpass=5"]` or `[]` in JSON and TOML.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Vec<Step>", into = "Vec<Step>")]
 pub struct Preprocess(Vec<Step>);
 
 impl Preprocess {
-    /// Any of the steps, each at most once: `gray` first, since gray values of what was normalised channel by channel are
+    /// Takes any of the steps, each at most once: `gray` first, since gray values of what was normalised channel by channel are
     /// those of no image; `taper` last, since any other step would put the seam back; the others in any order.
     pub fn new(steps: Vec<Step>) -> Result<Self> {
         let list = Preprocess(steps.into_iter().map(Step::check).collect::<Result<_>>()?);
@@ -62,17 +62,17 @@ impl Preprocess {
         }
     }
 
-    /// `gray,lcn,taper`: what the paper's authors did to their images.
+    /// Returns `gray,lcn,taper`: what the paper's authors did to their images.
     pub fn images() -> Self {
         Preprocess(vec![Step::Gray, Step::Lcn, Step::Taper])
     }
 
-    /// The steps, in the order in which they are applied.
+    /// Returns the steps, in the order in which they are applied.
     pub fn steps(&self) -> &[Step] {
         &self.0
     }
 
-    /// Whether [`Undo`] leads back to the [`Preprocess::original`]: not if there is a taper.
+    /// Returns whether [`Undo`] leads back to the [`Preprocess::original`]: not if there is a taper.
     pub fn has_inverse(&self) -> bool {
         self.0.iter().all(|step| step.has_inverse())
     }
@@ -90,8 +90,8 @@ impl Preprocess {
         wide.cast()
     }
 
-    /// [`Preprocess::apply`], and what brings the result, or a reconstruction of it, back: it takes up to three times the
-    /// memory of the sample in `f64`.
+    /// Does what [`Preprocess::apply`] does, and returns what brings the result, or a reconstruction of it, back: it takes up
+    /// to three times the memory of the sample in `f64`.
     pub fn apply_undoable<T: Real>(&self, sample: Sample<T>) -> Result<(Sample<T>, Undo)> {
         let mut wide: Sample<f64> = self.original(sample.cast()?)?;
         let mut undo = Undo::new(wide.shape());
@@ -101,13 +101,13 @@ impl Preprocess {
         Ok((wide.cast()?, undo))
     }
 
-    /// Where the way back ends: the sample itself, or its gray values if the steps make it gray.
+    /// Returns where the way back ends: the sample itself, or its gray values if the steps make it gray.
     pub fn original<T: Real>(&self, sample: Sample<T>) -> Result<Sample<T>> {
         let to_gray = self.0.contains(&Step::Gray) && sample.shape().channels != 1;
         if to_gray { gray(&sample) } else { Ok(sample) }
     }
 
-    /// What the steps do, in words; `none` if there are none.
+    /// Says what the steps do, in words; `none` if there are none.
     pub fn words(&self) -> String {
         let words: Vec<String> = self.0.iter().map(|step| step.words()).collect();
         if words.is_empty() { "none".to_owned() } else { words.join(", ") }

@@ -7,11 +7,12 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// One step, written as its name, or as `name=number`.
+/// Names one step, written as its name, or as `name=number`.
 ///
 /// In the formulas x is the sample before the step and y after it. The way back is that of [`super::Undo`].
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
+#[non_exhaustive]
 pub enum Step {
     /// `gray`: see [`gray`](super::gray()). Colours do not come back.
     Gray,
@@ -56,10 +57,10 @@ const ORDER: usize = 8;
 const MAX_ORDER: usize = 256;
 
 impl Step {
-    /// The names of all steps.
+    /// Lists the names of all steps.
     pub const NAMES: [&str; 7] = ["gray", "mean", "scale", "lowpass", "whiten", "lcn", "taper"];
 
-    /// The step's name, without its number.
+    /// Returns the step's name, without its number.
     pub fn name(self) -> &'static str {
         match self {
             Step::Gray => "gray",
@@ -72,7 +73,7 @@ impl Step {
         }
     }
 
-    /// What it does, in words.
+    /// Says what it does, in words.
     pub fn words(self) -> String {
         match self {
             Step::Gray => "gray values".to_owned(),
@@ -86,7 +87,7 @@ impl Step {
         }
     }
 
-    /// Whether the sample before the step comes back from the sample after it and an [`Undo`]. Of `gray` this is said
+    /// Returns whether the sample before the step comes back from the sample after it and an [`Undo`]. Of `gray` this is said
     /// too: its gray values count as the original.
     pub fn has_inverse(self) -> bool {
         self != Step::Taper

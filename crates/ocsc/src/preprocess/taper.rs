@@ -4,7 +4,8 @@ use super::window::{Border, RowMeans, gaussian};
 use super::{Step, extremes, per_plane};
 use crate::{Real, Result, Sample};
 
-/// MATLAB's `edgetaper` with an 11 x 11 Gaussian w of sigma 11/3: J = a I + (1 - a) (w * I), w * I circular.
+/// Tapers the edges as MATLAB's `edgetaper` with an 11 x 11 Gaussian w of sigma 11/3: J = a I + (1 - a) (w * I), w * I
+/// circular.
 ///
 /// The weight of the image is a(i, j) = (1 - z_H(i)) (1 - z_W(j)), where z_n is the circular autocorrelation of w's
 /// projection on one axis, with period n - 1, scaled to the maximum 1, and its first value repeated as the last. So a

@@ -3,8 +3,8 @@
 use super::whiten::{self, Predictors};
 use crate::{Error, Real, Result, Sample, Shape};
 
-/// What the steps took out of one sample, made by [`super::Preprocess::apply_undoable`]: it brings the reconstruction
-/// of that sample back to the original domain.
+/// Holds what the steps took out of one sample, made by [`super::Preprocess::apply_undoable`]: it brings the reconstruction of
+/// that sample back to the original domain.
 ///
 /// Of two images with the same codes one may be dark and the other bright: what tells them apart was taken out before
 /// coding and stands here. Applied to the prepared sample itself, it gives the original to rounding: the gray values if the

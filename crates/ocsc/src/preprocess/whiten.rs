@@ -72,7 +72,7 @@ pub(super) fn synthesise(channel: &mut [f64], predictors: &Predictors) {
 }
 
 impl Predictors {
-    /// The predictor for a value with so many values before it.
+    /// Returns the predictor for a value with `past` values before it.
     fn order(&self, past: usize) -> usize {
         past.min(self.orders.len() - 1)
     }
@@ -96,7 +96,8 @@ fn burg(signal: &[f64], order: usize) -> Predictors {
     if largest == 0.0 {
         return found;
     }
-    let (mut coefficients, mut power) = (Vec::new(), 1.0);
+    let mut coefficients = Vec::new();
+    let mut power = 1.0;
     let mut forward: Vec<f64> = signal.iter().map(|x| x / largest).collect();
     let mut backward = forward.clone();
     for m in 1..=order.min(signal.len() - 1) {

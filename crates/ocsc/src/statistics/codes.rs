@@ -16,7 +16,7 @@ use crate::{Code, Fourier, Real, Result, Sample, Shape};
 use num_complex::Complex;
 use rayon::prelude::*;
 
-/// The spectra of N codes and of their samples.
+/// Holds the spectra of N codes and of their samples.
 pub struct Codes<T: Real> {
     n_filters: usize,
     n: usize,
@@ -28,35 +28,35 @@ pub struct Codes<T: Real> {
 }
 
 impl<T: Real> Codes<T> {
-    /// None yet, for samples of one shape.
+    /// Starts without codes, for samples of one shape.
     pub fn new(n_filters: usize, shape: Shape) -> Self {
         let spectra = Spectra::new(n_filters, shape);
         let tiles = vec![Vec::new(); spectra.fourier.n_freqs().div_ceil(TILE)];
         Codes { n_filters, n: 0, spectra, tiles, x_f: Vec::new() }
     }
 
-    /// Bytes that the spectra of so many samples and codes take.
+    /// Returns the bytes that the spectra of `n_samples` samples and their codes take.
     pub fn bytes(n_filters: usize, shape: Shape, n_samples: usize) -> usize {
         let numbers = row_len(n_filters).saturating_add(2 * shape.channels).saturating_mul(n_freqs(shape));
         numbers.saturating_mul(n_samples).saturating_mul(size_of::<T>())
     }
 
-    /// N.
+    /// Returns the number of samples.
     pub fn len(&self) -> usize {
         self.n
     }
 
-    /// True if there are none.
+    /// Returns true if there are none.
     pub fn is_empty(&self) -> bool {
         self.n == 0
     }
 
-    /// The samples' shape.
+    /// Returns the samples' shape.
     pub fn shape(&self) -> Shape {
         self.spectra.shape()
     }
 
-    /// K.
+    /// Returns the number of filters.
     pub fn n_filters(&self) -> usize {
         self.n_filters
     }

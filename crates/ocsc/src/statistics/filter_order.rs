@@ -39,7 +39,7 @@ impl<T: Real> Spectra<T> {
         self.shape
     }
 
-    /// That a sample with its code can be transformed.
+    /// Checks that a sample with its code can be transformed.
     pub(crate) fn check(&self, sample: &Sample<T>, code: &Code<T>) -> Result<()> {
         if sample.shape() == self.shape && code.shape() == self.shape.spatial() && code.n_filters() == self.n_filters {
             return Ok(());

@@ -28,7 +28,7 @@ use crate::{Code, Error, Fourier, Real, Result, Sample, Shape};
 use num_complex::Complex;
 use rayon::prelude::*;
 
-/// {C^p} and {b^p} for samples of one shape.
+/// Holds {C^p} and {b^p} for samples of one shape.
 pub struct Spectral<T: Real> {
     n_filters: usize,
     rho: f64,
@@ -43,7 +43,7 @@ pub struct Spectral<T: Real> {
 }
 
 impl<T: Real> Spectral<T> {
-    /// No samples yet: C = I / rho, b = 0.
+    /// Starts without samples: C = I / rho, b = 0.
     pub fn new(n_filters: usize, shape: Shape, rho: f64) -> Self {
         let spectra = Spectra::new(n_filters, shape);
         let freqs = spectra.fourier.n_freqs();
@@ -65,7 +65,7 @@ impl<T: Real> Spectral<T> {
         self.cross.fill(T::zero());
     }
 
-    /// Bytes that {C^p} and {b^p} take, without planning.
+    /// Returns the bytes that {C^p} and {b^p} take, without planning.
     pub fn bytes(n_filters: usize, shape: Shape) -> usize {
         let [inverse_gram, cross] = Self::lens(n_filters, shape);
         inverse_gram.saturating_add(cross).saturating_mul(size_of::<T>())
@@ -83,17 +83,17 @@ impl<T: Real> Spectral<T> {
         &self.spectra.fourier
     }
 
-    /// The sample shape these statistics are for.
+    /// Returns the sample shape that these statistics are for.
     pub fn shape(&self) -> Shape {
         self.spectra.shape()
     }
 
-    /// The fixed penalty in C.
+    /// Returns the fixed penalty in C.
     pub fn rho(&self) -> f64 {
         self.rho
     }
 
-    /// C^p at frequency `freq` of the half spectrum (see [`Fourier`]), (K, K) row by row: a copy, to look at.
+    /// Returns C^p at frequency `freq` of the half spectrum (see [`Fourier`]), (K, K) row by row: a copy, to look at.
     pub fn inverse_gram(&self, freq: usize) -> Vec<Complex<T>> {
         let (k, tri) = (self.n_filters, triangle(self.n_filters));
         let (re, im) = self.inverse_gram[freq * 2 * tri..][..2 * tri].split_at(tri);
@@ -102,7 +102,7 @@ impl<T: Real> Spectral<T> {
         (0..k * k).map(|i| entry(i / k, i % k)).collect()
     }
 
-    /// b^p at frequency `freq` of the half spectrum, (C, K): a copy, to look at.
+    /// Returns b^p at frequency `freq` of the half spectrum, (C, K): a copy, to look at.
     pub fn cross(&self, freq: usize) -> Vec<Complex<T>> {
         let (k, channels) = (self.n_filters, self.shape().channels);
         (0..channels * k).map(|i| at(&self.cross, k, freq * channels + i / k, i % k)).collect()

@@ -1,8 +1,6 @@
 //! The clocks of learning.
 
 use super::Progress;
-use super::prefetch::Prefetch;
-use crate::Real;
 use cpu_time::ProcessTime;
 use std::time::{Duration, Instant};
 
@@ -15,14 +13,15 @@ pub(super) struct Clock {
 }
 
 impl Clock {
-    pub(super) fn start<T: Real>(prefetch: &Prefetch<'_, T>) -> Self {
-        Clock { wall: Instant::now(), cpu: ProcessTime::now(), reading: prefetch.reading() }
+    /// Starts; readers have used so much of the processors up to now.
+    pub(super) fn start(reading: Duration) -> Self {
+        Clock { wall: Instant::now(), cpu: ProcessTime::now(), reading }
     }
 
     /// Adds to both, and returns the processor time. What was read ahead at the same time is not learning; it is known to
     /// within a sample.
-    pub(super) fn stop<T: Real>(self, prefetch: &Prefetch<'_, T>, progress: &mut Progress) -> f64 {
-        let cpu = self.cpu.elapsed().saturating_sub(prefetch.reading() - self.reading).as_secs_f64();
+    pub(super) fn stop(self, reading: Duration, progress: &mut Progress) -> f64 {
+        let cpu = self.cpu.elapsed().saturating_sub(reading - self.reading).as_secs_f64();
         progress.seconds += self.wall.elapsed().as_secs_f64();
         progress.cpu_seconds += cpu;
         cpu

@@ -11,6 +11,7 @@
 
 mod clock;
 mod evaluate;
+mod feed;
 mod observer;
 mod prefetch;
 mod stopping;
@@ -19,26 +20,26 @@ mod test_set;
 
 pub use evaluate::{Each, Evaluation, Item, Represented, TEST_TOL, code_each, evaluate, evaluate_by, refuse};
 pub use observer::{Observer, Snapshot};
-pub use stream::{Stream, train_stream};
+pub use stream::{Begun, Stream};
 
+use crate::comm::Comm;
 use crate::comm::wire::{Reader, put};
-use crate::comm::{Comm, split};
 use crate::learner::{Learner, Step};
-use crate::monitor::{Monitor, check_wanted};
+use crate::monitor::Monitor;
 use crate::text::counted;
-use crate::{Config, Dictionary, Error, Real, Result, Sample, Samples, random};
+use crate::{Error, Real, Result, Samples, random};
 use clock::Clock;
-use evaluate::none_left;
-use prefetch::{Prefetch, Visit};
+use feed::{Batch, Feed, Next, SetFeed, StreamFeed};
+use prefetch::Prefetch;
 use rand::seq::SliceRandom;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 use stopping::StopRule;
 use test_set::TestSet;
 
-/// How long to train and how often to look. The number of passes, the batch size and the seed are in [`Config`].
+/// How long to train and how often to look. The number of passes, the batch size and the seed are in
+/// [`Config`](crate::Config).
 #[derive(Clone, Debug, Default)]
 pub struct Schedule {
     /// Stops when the relative changes of Z and D over a pass are both below this (the paper: 1e-3).
@@ -103,7 +104,7 @@ pub struct Outcome {
     pub test: Option<Evaluation>,
 }
 
-/// Trains until the schedule, the rule or the observer ends it, from `progress` (zero for a new run).
+/// Trains on a data set until the schedule, the rule or the observer ends it, from `progress` (zero for a new run).
 pub fn train<T: Real>(
     learner: &mut dyn Learner<T>,
     samples: &dyn Samples<T>,
@@ -120,60 +121,62 @@ pub fn train<T: Real>(
         return Err(Error::invalid("data set", expected, samples.len()));
     }
     progress.of = samples.len();
-    let (config, begun, comm) = (learner.config().clone(), progress, learner.comm());
-    let (n, seed, size, members) = (samples.len(), config.seed, config.batch_size, comm.clone());
-    let visits = (begun.pass..config.passes).flat_map(move |pass| {
-        let done = if pass == begun.pass { begun.visited } else { 0 };
-        let (order, members) = (visiting_order(n, seed, pass), members.clone());
-        let batches = (done..n).step_by(size.max(1));
-        let mine = batches.flat_map(move |at| part(&*members, samples, &order[at..n.min(at + size)]));
-        mine.map(move |(_, index)| Visit { index, pass: Some(pass) })
-    });
-    Prefetch::run(samples, visits, |prefetch| {
-        let (tests, rule) = (TestSet::new(test, schedule), StopRule::new(schedule.stop_tol, learner.dictionary()));
-        let (waited, unusable) = (progress.waiting_seconds, BTreeSet::new());
-        let run = Run { samples, tests, schedule, config, comm, rule, progress, waited, unusable, first_bad: None };
-        run.run(prefetch, learner, observer)
+    let (config, comm) = (learner.config().clone(), learner.comm());
+    Prefetch::run(samples, feed::visits(samples, &config, &comm, progress), |prefetch| {
+        if prefetch.reads_in_line() {
+            observer.notice("no thread could be started to read samples ahead: they are read one by one");
+        }
+        let feed = &mut SetFeed::new(samples, prefetch, &config, comm, schedule.strict);
+        Loop::new(learner, feed, TestSet::new(test, schedule), schedule, config.passes, progress).run(observer)
     })
 }
 
-/// The samples of a batch that fall to this member, with their places in it.
-fn part<T: Real>(comm: &dyn Comm, samples: &dyn Samples<T>, batch: &[usize]) -> Vec<(usize, usize)> {
-    if comm.size() == 1 {
-        return batch.iter().copied().enumerate().collect();
-    }
-    let sizes: Vec<usize> = batch.iter().map(|index| samples.size(*index)).collect();
-    split(&sizes, comm.size()).swap_remove(comm.rank()).into_iter().map(|place| (place, batch[place])).collect()
+/// Learns from a stream, in `passes` more passes, until it, the schedule or the observer ends. The place in a data set, if
+/// `progress` came from one, is left as it is.
+pub fn train_stream<T: Real>(
+    learner: &mut dyn Learner<T>,
+    passes: usize,
+    stream: &mut dyn Stream<T>,
+    test: Option<&dyn Samples<T>>,
+    schedule: &Schedule,
+    progress: Progress,
+    observer: &mut dyn Observer<T>,
+) -> Result<Outcome> {
+    // Nobody could say later which sample of a test set was left out.
+    let tests = TestSet::new(test, &Schedule { strict: true, ..schedule.clone() });
+    let feed = &mut StreamFeed::new(stream, learner.config().batch_size);
+    Loop::new(learner, feed, tests, schedule, progress.pass + passes, progress).run(observer)
 }
 
-/// A run on a data set.
-struct Run<'a, T: Real> {
-    samples: &'a dyn Samples<T>,
+/// The training loop.
+struct Loop<'a, T: Real> {
+    learner: &'a mut dyn Learner<T>,
+    feed: &'a mut dyn Feed<T>,
     tests: TestSet<'a, T>,
     schedule: &'a Schedule,
-    config: Config,
+    /// The run is finished when this pass is reached.
+    passes: usize,
     comm: Arc<dyn Comm>,
     rule: StopRule<T>,
     progress: Progress,
-    /// How long it had waited for samples before it was resumed.
+    /// How long the run had waited for samples before it was resumed.
     waited: f64,
-    /// The samples that turned out to be unusable.
-    unusable: BTreeSet<usize>,
-    /// Why the first of them is.
-    first_bad: Option<String>,
-}
-
-/// The usable samples of a batch that fall to this member, with their places in it and their numbers.
-struct Batch<T> {
-    places: Vec<usize>,
-    visited: Vec<usize>,
-    samples: Vec<Sample<T>>,
 }
 
 /// A step, and what it took of this member's processors.
 struct Made<T> {
     step: Step<T>,
     cpu: f64,
+}
+
+/// What became of a step.
+enum Stepped {
+    /// The pass goes on.
+    On,
+    /// The pass is over.
+    EndOfPass,
+    /// The run is.
+    Ended(Ended),
 }
 
 /// What a member wants after a step: that the run is stopped, or that its time is over.
@@ -185,7 +188,7 @@ struct Wish {
 }
 
 impl Wish {
-    /// What anybody wants. The others' processor time goes into the progress, which has it a step late.
+    /// Returns what anybody wants. The others' processor time goes into the progress, which has it a step late.
     fn of_all(self, comm: &dyn Comm, progress: &mut Progress) -> Result<Wish> {
         let mut bytes = Vec::new();
         put(&mut bytes, &[f64::from(u8::from(self.stop)), f64::from(u8::from(self.late)), self.cpu]);
@@ -197,50 +200,52 @@ impl Wish {
     }
 }
 
-impl<T: Real> Run<'_, T> {
+impl<'a, T: Real> Loop<'a, T> {
+    fn new(
+        learner: &'a mut dyn Learner<T>,
+        feed: &'a mut dyn Feed<T>,
+        tests: TestSet<'a, T>,
+        schedule: &'a Schedule,
+        passes: usize,
+        progress: Progress,
+    ) -> Self {
+        let rule = StopRule::new(schedule.stop_tol, learner.dictionary());
+        let (comm, waited) = (learner.comm(), progress.waiting_seconds);
+        Loop { learner, feed, tests, schedule, passes, comm, rule, progress, waited }
+    }
+
     /// Trains to the end.
-    fn run(
-        mut self,
-        prefetch: &Prefetch<'_, T>,
-        learner: &mut dyn Learner<T>,
-        observer: &mut dyn Observer<T>,
-    ) -> Result<Outcome> {
-        if prefetch.reads_in_line() {
-            observer.notice("no thread could be started to read samples prefetch: they are read one by one");
-        }
-        let mut ended = self.passes(prefetch, learner, observer)?;
+    fn run(mut self, observer: &mut dyn Observer<T>) -> Result<Outcome> {
+        let mut ended = self.passes(observer)?;
         let is_early = matches!(ended, Ended::Converged | Ended::TimeLimit);
         if is_early && self.tests.are_due_after_pass(self.progress.samples, true) {
-            ended = match self.tests.run(learner, &self.progress, None, observer) {
+            ended = match self.tests.run(self.learner, &self.progress, None, observer) {
                 Err(Error::Stopped) => Ended::Stopped,
                 test => test.map(|_| ended)?,
             };
         }
         let test = self.tests.at(self.progress.samples).cloned();
         let outcome = Outcome { ended, progress: self.progress, test };
-        observer.end(&Snapshot { progress: &outcome.progress, learner, test: outcome.test.as_ref() }, &outcome)?;
+        let last = Snapshot { progress: &outcome.progress, learner: self.learner, test: outcome.test.as_ref() };
+        observer.end(&last, &outcome)?;
         Ok(outcome)
     }
 
-    fn passes(
-        &mut self,
-        prefetch: &Prefetch<'_, T>,
-        learner: &mut dyn Learner<T>,
-        observer: &mut dyn Observer<T>,
-    ) -> Result<Ended> {
-        let n = self.samples.len();
-        while self.progress.pass < self.config.passes {
-            let (order, began) = (visiting_order(n, self.config.seed, self.progress.pass), self.progress.samples);
-            let is_whole = self.progress.visited == 0;
-            while self.progress.visited < n {
-                if let Some(ended) = self.step(&order, prefetch, learner, observer)? {
-                    return Ok(ended);
+    fn passes(&mut self, observer: &mut dyn Observer<T>) -> Result<Ended> {
+        while self.progress.pass < self.passes {
+            let (began, is_whole) = (self.progress.samples, self.progress.visited == 0);
+            self.feed.begin_pass(&self.progress)?;
+            loop {
+                match self.step(observer)? {
+                    Stepped::On => {}
+                    Stepped::EndOfPass => break,
+                    Stepped::Ended(ended) => return Ok(ended),
                 }
             }
             if is_whole && self.progress.samples == began {
-                return Err(none_left(n, self.first_bad.take()));
+                self.feed.refuse_empty_pass()?;
             }
-            if let Some(ended) = self.end_of_pass(learner, observer)? {
+            if let Some(ended) = self.end_of_pass(observer)? {
                 return Ok(ended);
             }
         }
@@ -248,128 +253,101 @@ impl<T: Real> Run<'_, T> {
     }
 
     /// Learns from the next batch, evaluates if that is due, and tells the observer.
-    fn step(
-        &mut self,
-        order: &[usize],
-        prefetch: &Prefetch<'_, T>,
-        learner: &mut dyn Learner<T>,
-        observer: &mut dyn Observer<T>,
-    ) -> Result<Option<Ended>> {
+    fn step(&mut self, observer: &mut dyn Observer<T>) -> Result<Stepped> {
         let before = self.progress;
-        let made = match self.learn(order, prefetch, learner, observer) {
+        let monitor = observer.monitor();
+        let next = self.feed.next(before.samples, self.learner.dictionary(), &*monitor, observer);
+        self.progress.waiting_seconds = self.waited + self.feed.waited().as_secs_f64();
+        let made = match next.map_err(|error| self.learner.give_up(error)) {
+            Ok(Next::Batch(batch)) => self.learn(batch, &*monitor),
+            Ok(Next::EndOfPass { tell }) => return self.close(tell).map(|()| Stepped::EndOfPass),
+            Ok(Next::Stop) => return Ok(Stepped::Ended(Ended::Stopped)),
+            Err(error) => Err(error),
+        };
+        let made = match made {
             Err(Error::Stopped) => {
                 // Nothing of the batch was learned.
                 self.progress = before;
-                return Ok(Some(Ended::Stopped));
+                return Ok(Stepped::Ended(Ended::Stopped));
             }
             made => made?,
         };
-        let Some(Made { step, cpu }) = made else { return Ok(None) };
-        let (mut test, mut stop) = (None, false);
+        let Some(Made { step, cpu }) = made else { return Ok(Stepped::On) };
+        let mut test = None;
+        let mut stop = false;
         if self.tests.are_due_after_step(before.samples, self.progress.samples) {
-            match self.tests.run(learner, &self.progress, Some(&step), observer) {
+            match self.tests.run(self.learner, &self.progress, Some(&step), observer) {
                 Err(Error::Stopped) => stop = true,
                 tested => test = tested?,
             }
         }
-        let moment = Snapshot { progress: &self.progress, learner, test: test.as_ref() };
-        stop |= observer.step(&moment, &step)?.is_break();
+        let now = Snapshot { progress: &self.progress, learner: self.learner, test: test.as_ref() };
+        stop |= observer.step(&now, &step)?.is_break();
         let late = self.schedule.time_limit.is_some_and(|limit| self.progress.seconds >= limit.as_secs_f64());
         let wish = Wish { stop, late, cpu }.of_all(&*self.comm, &mut self.progress)?;
-        Ok(if wish.stop { Some(Ended::Stopped) } else { wish.late.then_some(Ended::TimeLimit) })
+        Ok(match (wish.stop, wish.late) {
+            (true, _) => Stepped::Ended(Ended::Stopped),
+            (false, true) => Stepped::Ended(Ended::TimeLimit),
+            (false, false) => Stepped::On,
+        })
     }
 
-    /// Learns from the next batch; none if no sample of it could be used.
-    fn learn(
-        &mut self,
-        order: &[usize],
-        prefetch: &Prefetch<'_, T>,
-        learner: &mut dyn Learner<T>,
-        observer: &mut dyn Observer<T>,
-    ) -> Result<Option<Made<T>>> {
-        let monitor = observer.monitor();
-        let visits = self.config.batch_size.min(order.len() - self.progress.visited);
-        let mine = part(&*self.comm, self.samples, &order[self.progress.visited..][..visits]);
-        let batch = self.batch(prefetch, &mine, learner.dictionary(), &*monitor, observer);
-        let Batch { places, visited, samples: batch } = batch.map_err(|error| learner.give_up(error))?;
-        self.progress.waiting_seconds = self.waited + prefetch.waited().as_secs_f64();
-        self.progress.visited += visits;
-        let clock = Clock::start(prefetch);
-        let step = match (self.comm.size() > 1, batch.is_empty()) {
-            (true, _) => Some(learner.learn(&places, &batch, &*monitor)?),
-            (false, true) => None,
-            (false, false) => {
-                let step = learner.learn(&visited, &batch, &*monitor);
-                Some(step.map_err(|e| name_samples(e, self.samples, &visited))?)
-            }
+    /// Learns from a batch; none if no sample of it could be used.
+    fn learn(&mut self, batch: Batch<T>, monitor: &dyn Monitor) -> Result<Option<Made<T>>> {
+        self.progress.visited += batch.visits;
+        let clock = Clock::start(self.feed.reading());
+        let step = if self.comm.size() > 1 || !batch.samples.is_empty() {
+            let step = self.learner.learn(&batch.ids, &batch.samples, monitor);
+            Some(step.map_err(|error| self.feed.name(error, &batch.numbers, self.progress.samples))?)
+        } else {
+            None
         };
-        let ended_pass = if self.progress.visited == order.len() { learner.end_of_pass()? } else { None };
-        let cpu = clock.stop(prefetch, &mut self.progress);
+        let ended_pass = if batch.ends_pass { self.learner.end_of_pass()? } else { None };
+        let cpu = clock.stop(self.feed.reading(), &mut self.progress);
         let learned = step.as_ref().map_or(0, |step| step.totals.count);
-        self.progress.skipped += visits - learned;
+        self.progress.skipped += batch.visits.saturating_sub(learned);
         let Some(mut step) = step.filter(|_| learned > 0) else { return Ok(None) };
         if let Some((change, update)) = ended_pass {
             (step.dictionary_change, step.update) = (change, update);
         }
-        self.rule.follow(&*self.comm, &visited, &step.own_codes)?;
+        self.rule.follow(&*self.comm, &batch.numbers, &step.own_codes)?;
         self.progress.step = step.step;
         self.progress.samples += learned;
         self.progress.reseeded += step.update.reseeded;
         Ok(Some(Made { step, cpu }))
     }
 
+    /// Tells the learner of the end of a pass that its last batch did not end.
+    fn close(&mut self, tell: bool) -> Result<()> {
+        if tell {
+            let clock = Clock::start(self.feed.reading());
+            self.learner.end_of_pass()?;
+            clock.stop(self.feed.reading(), &mut self.progress);
+        }
+        Ok(())
+    }
+
     /// Evaluates if that is due, closes the pass and tells the observer.
     ///
     /// If the evaluation is stopped the pass stays open, so that a resumed run makes it again.
-    fn end_of_pass(&mut self, learner: &dyn Learner<T>, observer: &mut dyn Observer<T>) -> Result<Option<Ended>> {
-        let is_last = self.progress.pass + 1 == self.config.passes;
+    fn end_of_pass(&mut self, observer: &mut dyn Observer<T>) -> Result<Option<Ended>> {
+        let is_last = self.progress.pass + 1 == self.passes;
         let mut test = None;
         if self.tests.are_due_after_pass(self.progress.samples, is_last) {
-            match self.tests.run(learner, &self.progress, None, observer) {
+            match self.tests.run(self.learner, &self.progress, None, observer) {
                 Err(Error::Stopped) => return Ok(Some(Ended::Stopped)),
                 tested => test = tested?,
             }
         }
-        (self.progress.pass, self.progress.visited) = (self.progress.pass + 1, 0);
-        let flow = observer.pass(&Snapshot { progress: &self.progress, learner, test: test.as_ref() })?;
+        self.progress.pass += 1;
+        self.feed.close_pass(&mut self.progress);
+        let now = Snapshot { progress: &self.progress, learner: self.learner, test: test.as_ref() };
+        let flow = observer.pass(&now)?;
         let wish = Wish { stop: flow.is_break(), late: false, cpu: 0.0 };
         if wish.of_all(&*self.comm, &mut self.progress)?.stop {
             return Ok(Some(Ended::Stopped));
         }
-        Ok(self.rule.holds(learner.dictionary()).then_some(Ended::Converged))
-    }
-
-    /// The usable samples of these visits.
-    fn batch(
-        &mut self,
-        prefetch: &Prefetch<'_, T>,
-        visits: &[(usize, usize)],
-        dictionary: &Dictionary<T>,
-        monitor: &dyn Monitor,
-        observer: &mut dyn Observer<T>,
-    ) -> Result<Batch<T>> {
-        let mut batch = Batch { places: Vec::new(), visited: Vec::new(), samples: Vec::with_capacity(visits.len()) };
-        for ((place, _), (Visit { index, .. }, sample)) in visits.iter().zip(std::iter::from_fn(|| prefetch.next())) {
-            check_wanted(monitor)?;
-            match sample.and_then(|sample| dictionary.check_sample_shape(sample.shape()).map(|()| sample)) {
-                Ok(sample) => {
-                    batch.places.push(*place);
-                    batch.visited.push(index);
-                    batch.samples.push(sample);
-                }
-                Err(error) => {
-                    let error = name_samples(error, self.samples, &[index]);
-                    if self.schedule.strict || error.is_system_failure() {
-                        return Err(error);
-                    }
-                    self.first_bad.get_or_insert_with(|| error.to_string());
-                    if self.unusable.insert(index) {
-                        observer.skipped(&error)?;
-                    }
-                }
-            }
-        }
-        Ok(batch)
+        Ok(self.rule.holds(self.learner.dictionary()).then_some(Ended::Converged))
     }
 }
 

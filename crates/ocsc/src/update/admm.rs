@@ -37,7 +37,7 @@ const FILTERS: usize = 8;
 
 /// The linear systems of the first step.
 pub(super) trait System<T: Real> {
-    /// The plan of the samples' shape.
+    /// Returns the plan of the samples' shape.
     fn fourier(&self) -> &Fourier<T>;
 
     /// Solves for d at every frequency and channel; v and e are in map order (K, C, n_freqs), d in filter order, in
@@ -45,7 +45,7 @@ pub(super) trait System<T: Real> {
     /// distance of the copies from it.
     fn solve(&mut self, v_f: &[Complex<T>], e_f: &[Complex<T>]) -> f64;
 
-    /// What [`System::solve`] found, in filter order: read it with [`at`].
+    /// Returns what [`System::solve`] found, in filter order: read it with [`at`].
     fn solution(&self) -> &[T];
 }
 
@@ -115,7 +115,7 @@ impl<T: Real, S: System<T>> Admm<T, S> {
         updated
     }
 
-    /// One iteration; returns ||D - V||^2, ||V - V_old||^2 and ||V||^2.
+    /// Makes one iteration; returns ||D - V||^2, ||V - V_old||^2 and ||V||^2.
     fn iterate(&mut self, dictionary: &mut Dictionary<T>) -> [f64; 3] {
         let (filter, k) = (dictionary.shape(), dictionary.n_filters());
         let spread = self.system.solve(&self.v_f, &self.e_f);
@@ -159,30 +159,28 @@ impl<T: Real, S: System<T>> Admm<T, S> {
     }
 
     /// Adds what a later [`Admm::restore`] needs.
-    pub(super) fn save<'a>(&'a self, state: State<'a, T>, sample: Shape, rho: f64) -> State<'a, T> {
-        let Shape { channels, depth, height, width } = sample;
+    pub(super) fn save<'a>(&'a self, state: State<'a>, sample: Shape, rho: f64) -> State<'a> {
         state
-            .with_array("dual", bytemuck::cast_slice(&self.e_f))
-            .with_numbers("sample_shape", &[channels, depth, height, width].map(|n| n as f64))
-            .with_numbers("rho", &[rho])
+            .with::<T>("dual", bytemuck::cast_slice(&self.e_f))
+            .with_shapes("sample_shape", [sample])
+            .with_owned("rho", vec![rho])
     }
 
     /// Takes over saved duals; V is the dictionary.
-    pub(super) fn restore(&mut self, state: &State<'_, T>) -> Result<()> {
-        state.copy_array("dual", bytemuck::cast_slice_mut(&mut self.e_f))
+    pub(super) fn restore(&mut self, state: &State<'_>) -> Result<()> {
+        state.copy_array::<T>("dual", bytemuck::cast_slice_mut(&mut self.e_f))
     }
 }
 
-/// The samples' shape and rho that [`Admm::save`] kept.
-pub(super) fn saved<T: Real>(state: &State<'_, T>, dictionary: &Dictionary<T>) -> Result<(Shape, f64)> {
-    let [channels, depth, height, width] = state.numbers("sample_shape")?.map(|n: f64| n as usize);
-    let [rho] = state.numbers("rho")?;
+/// Returns the samples' shape and rho that [`Admm::save`] kept.
+pub(super) fn saved<T: Real>(state: &State<'_>, dictionary: &Dictionary<T>) -> Result<(Shape, f64)> {
+    let shape = state.shape("sample_shape")?;
+    let rho = state.number("rho")?;
     crate::setting::positive("saved `rho`", rho)?;
-    let shape = Shape { channels, depth, height, width };
     dictionary.check_sample_shape(shape)?;
     // Before anything is allocated for a shape that a damaged file made up.
     let freqs = crate::statistics::n_freqs(shape).saturating_mul(2);
-    state.check_len("dual", dictionary.n_filters().saturating_mul(channels).saturating_mul(freqs))?;
+    state.check_len("dual", dictionary.n_filters().saturating_mul(shape.channels).saturating_mul(freqs))?;
     Ok((shape, rho))
 }
 

@@ -8,15 +8,15 @@ use crate::state::State;
 use crate::update::UpdateConfig;
 use crate::{Code, Dictionary, Real, Result, Sample, Shape};
 
-/// A system that holds all codes.
+/// Stands for a system that holds all codes.
 pub trait AllCodes<T: Real>: Sized + Send {
-    /// The default rho, relative to the mean of |z(p)|^2 over samples, filters and frequencies, for N samples.
+    /// Returns the default rho, relative to the mean of |z(p)|^2 over samples, filters and frequencies, for N samples.
     fn relative_rho(n: usize) -> f64;
 
-    /// No codes yet, for samples of one shape.
+    /// Starts without codes, for samples of one shape.
     fn new(n_filters: usize, shape: Shape) -> Self;
 
-    /// The samples' shape.
+    /// Returns the samples' shape.
     fn shape(&self) -> Shape;
 
     /// Forgets all codes.
@@ -25,22 +25,22 @@ pub trait AllCodes<T: Real>: Sized + Send {
     /// Adds one sample with its code.
     fn absorb(&mut self, sample: &Sample<T>, code: &Code<T>) -> Result<()>;
 
-    /// All codes are there: computes what depends on them, on rho and on the dictionary to start from; `reset` says that duals
-    /// and V start from zero.
+    /// Is told that all codes are there: computes what depends on them, on rho and on the dictionary to start from; `reset`
+    /// says that duals and V start from zero.
     fn prepare(&mut self, rho: f64, dictionary: &Dictionary<T>, reset: bool);
 
     /// Adds what the system remembers from one update to the next.
-    fn save<'a>(&'a self, state: State<'a, T>) -> State<'a, T> {
+    fn save<'a>(&'a self, state: State<'a>) -> State<'a> {
         state
     }
 
     /// Takes it over.
-    fn restore(&mut self, _state: &State<'_, T>) -> Result<()> {
+    fn restore(&mut self, _state: &State<'_>) -> Result<()> {
         Ok(())
     }
 }
 
-/// The update of a batch method.
+/// Updates the dictionary as a batch method does.
 pub struct Batched<T: Real, S> {
     config: UpdateConfig,
     /// Fixed at the first update.
@@ -53,7 +53,7 @@ pub struct Batched<T: Real, S> {
 }
 
 impl<T: Real, S> Batched<T, S> {
-    /// An update without codes; they take the shape of the first sample.
+    /// Makes an update without codes; they take the shape of the first sample.
     pub fn new(config: UpdateConfig) -> Self {
         Batched { rho: config.rho, config, power: 0.0, n: 0, plan: None }
     }
@@ -79,19 +79,19 @@ impl<T: Real, S: System<T> + AllCodes<T>> Update<T> for Batched<T, S> {
 
     fn update(&mut self, dictionary: &mut Dictionary<T>) -> Updated {
         let Some(plan) = self.plan.as_mut().filter(|_| self.n > 0) else { return Updated::default() };
-        let rho = *self.rho.get_or_insert_with(|| short(S::relative_rho(self.n) * self.power / self.n as f64));
+        let rho = *self.rho.get_or_insert_with(|| rounded(S::relative_rho(self.n) * self.power / self.n as f64));
         plan.system.prepare(rho, dictionary, self.config.reset);
         plan.run(dictionary, &self.config)
     }
 
-    fn state(&self) -> State<'_, T> {
+    fn state(&self) -> State<'_> {
         match (&self.plan, self.rho) {
             (Some(plan), Some(rho)) => plan.system.save(plan.save(State::default(), plan.system.shape(), rho)),
             _ => State::default(),
         }
     }
 
-    fn restore(&mut self, state: &State<'_, T>, dictionary: &Dictionary<T>) -> Result<()> {
+    fn restore(&mut self, state: &State<'_>, dictionary: &Dictionary<T>) -> Result<()> {
         // Before the first update there are samples, but nothing to go on with.
         if !state.has("dual") {
             return Ok(());
@@ -105,7 +105,7 @@ impl<T: Real, S: System<T> + AllCodes<T>> Update<T> for Batched<T, S> {
     }
 }
 
-/// A number to three digits: a checkpoint's decimal numbers give it back bit for bit.
-fn short(number: f64) -> f64 {
+/// Returns a number to three digits. Checkpoints once needed it so; runs repeat to the bit because it stays.
+fn rounded(number: f64) -> f64 {
     format!("{number:.2e}").parse().unwrap_or(number)
 }

@@ -171,22 +171,19 @@ impl<T: Real> Update<T> for BlockDescent<T> {
         updated
     }
 
-    fn state(&self) -> State<'_, T> {
+    fn state(&self) -> State<'_> {
         let Some(plan) = &self.plan else { return State::default() };
-        let ([phi, psi], numbers) = plan.lags.parts();
-        // In two halves: scalars are saved as decimal numbers, which whole numbers survive bit for bit.
-        let [constant, weight] = numbers.map(f64::to_bits).map(|bits| [(bits >> 32) as f64, (bits as u32).into()]);
-        let seeded: Vec<f64> = plan.reseed.seeded().iter().map(|t| *t as f64).collect();
+        let ([phi, psi], [constant, weight]) = plan.lags.parts();
         State::default()
-            .with_array("phi", phi)
-            .with_array("psi", psi)
-            .with_numbers("constant", &constant)
-            .with_numbers("weight", &weight)
-            .with_numbers("seeded", &seeded)
-            .with_numbers("updates", &[self.updates as f64, f64::from(u8::from(self.open))])
+            .with("phi", phi)
+            .with("psi", psi)
+            .with_owned("constant", vec![constant])
+            .with_owned("weight", vec![weight])
+            .with_counts("seeded", plan.reseed.seeded().iter().copied())
+            .with_counts("updates", [self.updates, usize::from(self.open)])
     }
 
-    fn restore(&mut self, state: &State<'_, T>, dictionary: &Dictionary<T>) -> Result<()> {
+    fn restore(&mut self, state: &State<'_>, dictionary: &Dictionary<T>) -> Result<()> {
         if state.is_empty() {
             return Ok(());
         }
@@ -194,8 +191,7 @@ impl<T: Real> Update<T> for BlockDescent<T> {
         let [phi, psi] = plan.lags.arrays_mut();
         state.copy_array("phi", phi)?;
         state.copy_array("psi", psi)?;
-        let joined = |[high, low]: [f64; 2]| f64::from_bits((high as u64) << 32 | low as u64);
-        plan.lags.set_numbers([joined(state.numbers("constant")?), joined(state.numbers("weight")?)])?;
+        plan.lags.set_numbers([state.number("constant")?, state.number("weight")?])?;
         check_lags(&plan.lags)?;
         state.copy_counts("seeded", plan.reseed.seeded_mut())?;
         let mut counts = [0; 2];

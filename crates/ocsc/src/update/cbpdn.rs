@@ -22,10 +22,10 @@ use crate::{Code, Dictionary, Fourier, Real, Result, Sample, Shape};
 use num_complex::Complex;
 use rayon::prelude::*;
 
-/// CBPDN's update.
+/// Updates the dictionary as CBPDN does.
 pub type Cbpdn<T> = Batched<T, ShermanMorrison<T>>;
 
-/// The systems, with the vectors g_i in place of the codes once they are prepared.
+/// Holds the systems, with the vectors g_i in place of the codes once they are prepared.
 pub struct ShermanMorrison<T: Real> {
     codes: Codes<T>,
     rho: f64,

@@ -25,10 +25,10 @@ use crate::{Code, Dictionary, Error, Fourier, Real, Result, Sample, Shape};
 use num_complex::Complex;
 use rayon::prelude::*;
 
-/// CONSENSUS's update.
+/// Updates the dictionary as CONSENSUS does.
 pub type Consensus<T> = Batched<T, Copies<T>>;
 
-/// The systems of the N copies.
+/// Holds the systems of the N copies.
 pub struct Copies<T: Real> {
     codes: Codes<T>,
     rho: f64,
@@ -84,12 +84,12 @@ impl<T: Real> AllCodes<T> for Copies<T> {
         }
     }
 
-    fn save<'a>(&'a self, state: State<'a, T>) -> State<'a, T> {
+    fn save<'a>(&'a self, state: State<'a>) -> State<'a> {
         state.with_owned("copies", self.copies.concat())
     }
 
-    fn restore(&mut self, state: &State<'_, T>) -> Result<()> {
-        let saved = state.array("copies")?;
+    fn restore(&mut self, state: &State<'_>) -> Result<()> {
+        let saved = state.array::<T>("copies")?;
         let many = TILE * self.codes.shape().channels * row_len(self.codes.n_filters());
         let n = saved.len() / self.mean.len();
         if saved.len() != n * self.mean.len() {
@@ -174,7 +174,9 @@ impl<T: Real, X: Fn(usize, usize, usize) -> Complex<T>, W: Fn(usize) -> f64> Ker
     fn run<const FMA: bool>(self) -> f64 {
         let (row, channels) = (self.row, self.channels);
         let n = self.copies.len() / self.v.len();
-        let (mut spread, mut d, mut mean_d) = (0.0, vec![T::zero(); row], vec![T::zero(); self.v.len()]);
+        let mut spread = 0.0;
+        let mut d = vec![T::zero(); row];
+        let mut mean_d = vec![T::zero(); self.v.len()];
         let share = T::one() / T::of(n as f64);
         for (i, copies) in self.copies.chunks_exact_mut(self.v.len()).enumerate() {
             let rows = &self.rows[i * (self.v.len() / channels)..][..self.v.len() / channels];

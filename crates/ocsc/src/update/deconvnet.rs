@@ -21,7 +21,7 @@ use crate::update::UpdateConfig;
 use crate::{Code, Dictionary, Real, Result, Sample, Shape};
 use rayon::prelude::*;
 
-/// The update of deconvolutional networks.
+/// Updates the dictionary as deconvolutional networks do.
 pub struct Deconvnet<T: Real> {
     config: UpdateConfig,
     pairs: Pairs<T>,
@@ -37,7 +37,7 @@ struct Pairs<T> {
 }
 
 impl<T: Real> Deconvnet<T> {
-    /// An update without samples.
+    /// Makes an update without samples.
     pub fn new(config: UpdateConfig) -> Self {
         let pairs = Pairs { codes: Vec::new(), pattern: None };
         Deconvnet { config, pairs, samples: Vec::new(), lipschitz: T::zero() }
@@ -121,11 +121,11 @@ impl<T: Real> Update<T> for Deconvnet<T> {
         minimise(&mut self.pairs, &b, dictionary, &mut self.lipschitz, &self.config, false)
     }
 
-    fn state(&self) -> State<'_, T> {
+    fn state(&self) -> State<'_> {
         State::default().with_owned("lipschitz", vec![self.lipschitz])
     }
 
-    fn restore(&mut self, state: &State<'_, T>, _dictionary: &Dictionary<T>) -> Result<()> {
+    fn restore(&mut self, state: &State<'_>, _dictionary: &Dictionary<T>) -> Result<()> {
         self.lipschitz = state.step_bound()?;
         Ok(())
     }

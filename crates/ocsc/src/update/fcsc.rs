@@ -20,10 +20,10 @@ use crate::{Code, Dictionary, Fourier, Real, Result, Sample, Shape};
 use num_complex::Complex;
 use rayon::prelude::*;
 
-/// FCSC's update.
+/// Updates the dictionary as FCSC does.
 pub type Fcsc<T> = Batched<T, Direct<T>>;
 
-/// The systems.
+/// Holds the systems.
 pub struct Direct<T: Real> {
     codes: Codes<T>,
     rho: f64,

@@ -30,10 +30,10 @@ use crate::{Code, Dictionary, Fourier, Real, Result, Sample, Scratch, Shape};
 use num_complex::Complex;
 use rayon::prelude::*;
 
-/// FFCSC's update.
+/// Updates the dictionary as FFCSC does.
 pub type Ffcsc<T> = Batched<T, Cached<T>>;
 
-/// The systems with their factors, and the split data.
+/// Holds the systems with their factors, and the split data.
 pub struct Cached<T: Real> {
     codes: Codes<T>,
     rho: f64,

@@ -25,14 +25,13 @@ mod reseed;
 mod settings;
 mod sweep;
 
-pub use batched::{AllCodes, Batched};
 pub use block_descent::BlockDescent;
 pub(crate) use block_descent::Share;
-pub use cbpdn::{Cbpdn, ShermanMorrison};
-pub use consensus::{Consensus, Copies};
+pub use cbpdn::Cbpdn;
+pub use consensus::Consensus;
 pub use deconvnet::Deconvnet;
-pub use fcsc::{Direct, Fcsc};
-pub use ffcsc::{Cached, Ffcsc};
+pub use fcsc::Fcsc;
+pub use ffcsc::Ffcsc;
 pub use ocdl1::Ocdl1;
 pub use ocdl2::Ocdl2;
 pub use ocsc::Ocsc;
@@ -56,15 +55,16 @@ pub trait Update<T: Real>: Send {
     /// Improves the dictionary for everything absorbed so far; it stays feasible.
     fn update(&mut self, dictionary: &mut Dictionary<T>) -> Updated;
 
-    /// All that a later [`Update::restore`] needs to go on bit for bit.
-    fn state(&self) -> State<'_, T>;
+    /// Returns all that a later [`Update::restore`] needs to go on bit for bit.
+    fn state(&self) -> State<'_>;
 
     /// Takes over a saved state.
-    fn restore(&mut self, state: &State<'_, T>, dictionary: &Dictionary<T>) -> Result<()>;
+    fn restore(&mut self, state: &State<'_>, dictionary: &Dictionary<T>) -> Result<()>;
 }
 
-/// What an update did.
+/// Tells what an update did.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Updated {
     /// Iterations made.
     pub iterations: usize,

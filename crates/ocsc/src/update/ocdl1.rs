@@ -27,16 +27,16 @@ use crate::update::UpdateConfig;
 use crate::{Code, Dictionary, Real, Result, Sample, Shape};
 use rayon::prelude::*;
 
-/// OCDL1's update.
+/// Updates the dictionary as OCDL1 does.
 pub struct Ocdl1<T: Real> {
     config: UpdateConfig,
-    plan: Option<Plan<T>>,
+    plan: Option<SpatialStatistics<T>>,
     lipschitz: T,
 }
 
 /// Everything that depends on the filters' shape.
-struct Plan<T: Real> {
-    history: History<T>,
+struct SpatialStatistics<T: Real> {
+    history: SpatialGram<T>,
     /// b, (K, C, M).
     cross: Vec<T>,
     /// What was absorbed since the last update.
@@ -44,24 +44,24 @@ struct Plan<T: Real> {
 }
 
 /// A, (K M, K M), for filters of this shape.
-struct History<T> {
+struct SpatialGram<T> {
     filter: Shape,
     a: Vec<T>,
 }
 
 impl<T: Real> Ocdl1<T> {
-    /// An update without history.
+    /// Makes an update without history.
     pub fn new(config: UpdateConfig) -> Self {
         Ocdl1 { config, plan: None, lipschitz: T::zero() }
     }
 }
 
-impl<T: Real> Plan<T> {
+impl<T: Real> SpatialStatistics<T> {
     fn new(dictionary: &Dictionary<T>) -> Self {
         let (k, filter) = (dictionary.n_filters(), dictionary.shape());
         let side = k * filter.pixels();
-        Plan {
-            history: History { filter, a: vec![T::zero(); side * side] },
+        SpatialStatistics {
+            history: SpatialGram { filter, a: vec![T::zero(); side * side] },
             cross: vec![T::zero(); k * filter.len()],
             lags: Lags::new(k, filter),
         }
@@ -89,7 +89,7 @@ impl<T: Real> Plan<T> {
     }
 }
 
-impl<T: Real> Quadratic<T> for History<T> {
+impl<T: Real> Quadratic<T> for SpatialGram<T> {
     fn multiply(&mut self, d: &[T], out: &mut [T]) {
         let (m, channels) = (self.filter.pixels(), self.filter.channels);
         let side = d.len() / channels;
@@ -112,7 +112,7 @@ impl<T: Real> Quadratic<T> for History<T> {
 impl<T: Real> Update<T> for Ocdl1<T> {
     fn absorb(&mut self, sample: &Sample<T>, code: &Code<T>, dictionary: &Dictionary<T>) -> Result<()> {
         sample.check_whole()?;
-        let plan = self.plan.get_or_insert_with(|| Plan::new(dictionary));
+        let plan = self.plan.get_or_insert_with(|| SpatialStatistics::new(dictionary));
         plan.lags.absorb(sample, code, dictionary, Boundary::Circular)
     }
 
@@ -126,22 +126,22 @@ impl<T: Real> Update<T> for Ocdl1<T> {
         minimise(&mut plan.history, &plan.cross, dictionary, &mut self.lipschitz, &self.config, true)
     }
 
-    fn state(&self) -> State<'_, T> {
+    fn state(&self) -> State<'_> {
         let Some(plan) = &self.plan else { return State::default() };
         State::default()
-            .with_array("history", &plan.history.a)
-            .with_array("cross", &plan.cross)
+            .with("history", &plan.history.a)
+            .with("cross", &plan.cross)
             .with_owned("lipschitz", vec![self.lipschitz])
     }
 
-    fn restore(&mut self, state: &State<'_, T>, dictionary: &Dictionary<T>) -> Result<()> {
+    fn restore(&mut self, state: &State<'_>, dictionary: &Dictionary<T>) -> Result<()> {
         if state.is_empty() {
             return Ok(());
         }
         let side = dictionary.n_filters().saturating_mul(dictionary.shape().pixels());
         // Before anything is allocated for a dictionary that a damaged file made up.
         state.check_len("history", side.saturating_mul(side))?;
-        let mut plan = Plan::new(dictionary);
+        let mut plan = SpatialStatistics::new(dictionary);
         state.copy_array("history", &mut plan.history.a)?;
         check_gram("history", side, &plan.history.a)?;
         state.copy_array("cross", &mut plan.cross)?;

@@ -27,22 +27,22 @@ use crate::{Code, Dictionary, Error, Real, Result, Sample, Scratch, Shape};
 use num_complex::Complex;
 use rayon::prelude::*;
 
-/// OCDL2's update.
+/// Updates the dictionary as OCDL2 does.
 pub struct Ocdl2<T: Real> {
     config: UpdateConfig,
-    plan: Option<Plan<T>>,
+    plan: Option<SparseStatistics<T>>,
     lipschitz: T,
 }
 
 /// Everything that depends on the samples' shape.
-struct Plan<T: Real> {
-    history: History<T>,
+struct SparseStatistics<T: Real> {
+    history: SparseGram<T>,
     /// The spectra of b, (K, C, n_freqs).
     cross_f: Vec<Complex<T>>,
 }
 
 /// A in compressed rows; row (p, k) has the columns (p, l) for all filters l.
-struct History<T: Real> {
+struct SparseGram<T: Real> {
     spectra: Spectra<T>,
     filter: Shape,
     n_filters: usize,
@@ -56,23 +56,24 @@ struct History<T: Real> {
 }
 
 impl<T: Real> Ocdl2<T> {
-    /// An update without history; it takes the shape of the first sample.
+    /// Makes an update without history; it takes the shape of the first sample.
     pub fn new(config: UpdateConfig) -> Self {
         Ocdl2 { config, plan: None, lipschitz: T::zero() }
     }
 }
 
-impl<T: Real> History<T> {
+impl<T: Real> SparseGram<T> {
     fn new(dictionary: &Dictionary<T>, shape: Shape) -> Result<Self> {
-        let (k, filter, spectra) =
-            (dictionary.n_filters(), dictionary.shape(), Spectra::new(dictionary.n_filters(), shape));
+        let k = dictionary.n_filters();
+        let filter = dictionary.shape();
+        let spectra = Spectra::new(dictionary.n_filters(), shape);
         let freqs = spectra.fourier.n_freqs();
         if u32::try_from(freqs.saturating_mul(k)).is_err() {
             let found = format!("{k} filters on {shape}");
             return Err(Error::invalid("history", "at most 2^32 rows", found));
         }
         let zero = Complex::new(T::zero(), T::zero());
-        Ok(History {
+        Ok(SparseGram {
             filter,
             n_filters: k,
             starts: (0..=freqs * k).map(|row| row * k).collect(),
@@ -116,7 +117,7 @@ fn check_hermitian<T: Real>(k: usize, values: &[Complex<T>]) -> Result<()> {
     })
 }
 
-impl<T: Real> Quadratic<T> for History<T> {
+impl<T: Real> Quadratic<T> for SparseGram<T> {
     fn multiply(&mut self, d: &[T], out: &mut [T]) {
         let (k, channels, corner) = (self.n_filters, self.filter.channels, self.filter.spatial());
         let fourier = &self.spectra.fourier;
@@ -153,8 +154,8 @@ impl<T: Real> Update<T> for Ocdl2<T> {
         let plan = match self.plan.take() {
             Some(plan) => plan,
             None => {
-                let history = History::new(dictionary, sample.shape())?;
-                Plan { cross_f: vec![Complex::new(T::zero(), T::zero()); history.maps.len()], history }
+                let history = SparseGram::new(dictionary, sample.shape())?;
+                SparseStatistics { cross_f: vec![Complex::new(T::zero(), T::zero()); history.maps.len()], history }
             }
         };
         let plan = self.plan.insert(plan);
@@ -175,33 +176,31 @@ impl<T: Real> Update<T> for Ocdl2<T> {
         minimise(history, &b, dictionary, &mut self.lipschitz, &self.config, true)
     }
 
-    fn state(&self) -> State<'_, T> {
+    fn state(&self) -> State<'_> {
         let Some(plan) = &self.plan else { return State::default() };
-        let Shape { channels, depth, height, width } = plan.history.spectra.shape();
         State::default()
-            .with_array("history", bytemuck::cast_slice(&plan.history.values))
-            .with_array("cross", bytemuck::cast_slice(&plan.cross_f))
+            .with::<T>("history", bytemuck::cast_slice(&plan.history.values))
+            .with::<T>("cross", bytemuck::cast_slice(&plan.cross_f))
             .with_owned("lipschitz", vec![self.lipschitz])
-            .with_numbers("sample_shape", &[channels, depth, height, width].map(|n| n as f64))
+            .with_shapes("sample_shape", [plan.history.spectra.shape()])
     }
 
-    fn restore(&mut self, state: &State<'_, T>, dictionary: &Dictionary<T>) -> Result<()> {
+    fn restore(&mut self, state: &State<'_>, dictionary: &Dictionary<T>) -> Result<()> {
         if state.is_empty() {
             return Ok(());
         }
-        let [channels, depth, height, width] = state.numbers("sample_shape")?.map(|n: f64| n as usize);
-        let shape = Shape { channels, depth, height, width };
+        let shape = state.shape("sample_shape")?;
         dictionary.check_sample_shape(shape)?;
         // Before anything is allocated for a shape that a damaged file made up.
         let k = dictionary.n_filters();
         state.check_len("history", n_freqs(shape).saturating_mul(k).saturating_mul(k).saturating_mul(2))?;
-        let mut history = History::new(dictionary, shape)?;
+        let mut history = SparseGram::new(dictionary, shape)?;
         let mut cross_f = history.maps.clone();
-        state.copy_array("history", bytemuck::cast_slice_mut(&mut history.values))?;
-        state.copy_array("cross", bytemuck::cast_slice_mut(&mut cross_f))?;
+        state.copy_array::<T>("history", bytemuck::cast_slice_mut(&mut history.values))?;
+        state.copy_array::<T>("cross", bytemuck::cast_slice_mut(&mut cross_f))?;
         self.lipschitz = state.step_bound()?;
         check_hermitian(k, &history.values)?;
-        self.plan = Some(Plan { history, cross_f });
+        self.plan = Some(SparseStatistics { history, cross_f });
         Ok(())
     }
 }

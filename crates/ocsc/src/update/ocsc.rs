@@ -18,7 +18,7 @@ use crate::update::UpdateConfig;
 use crate::{Code, Dictionary, Fourier, Real, Result, Sample};
 use num_complex::Complex;
 
-/// The paper's update.
+/// Updates the dictionary as the paper does.
 pub struct Ocsc<T: Real> {
     config: UpdateConfig,
     /// Everything that depends on the samples' shape.
@@ -26,12 +26,12 @@ pub struct Ocsc<T: Real> {
 }
 
 impl<T: Real> Ocsc<T> {
-    /// An update without statistics; they take the shape of the first sample.
+    /// Makes an update without statistics; they take the shape of the first sample.
     pub fn new(config: UpdateConfig) -> Self {
         Ocsc { config, plan: None }
     }
 
-    /// The statistics, if there are any yet.
+    /// Returns the statistics, if there are any yet.
     pub fn statistics(&self) -> Option<&Spectral<T>> {
         self.plan.as_ref().map(|plan| &plan.system)
     }
@@ -78,14 +78,14 @@ impl<T: Real> Update<T> for Ocsc<T> {
         self.plan.as_mut().map_or_else(Updated::default, |plan| plan.run(dictionary, &self.config))
     }
 
-    fn state(&self) -> State<'_, T> {
+    fn state(&self) -> State<'_> {
         let Some(plan) = &self.plan else { return State::default() };
         let [inverse_gram, cross] = plan.system.arrays();
-        let state = State::default().with_array("inverse_gram", inverse_gram).with_array("cross", cross);
+        let state = State::default().with("inverse_gram", inverse_gram).with("cross", cross);
         plan.save(state, plan.system.shape(), plan.system.rho())
     }
 
-    fn restore(&mut self, state: &State<'_, T>, dictionary: &Dictionary<T>) -> Result<()> {
+    fn restore(&mut self, state: &State<'_>, dictionary: &Dictionary<T>) -> Result<()> {
         if state.is_empty() {
             return Ok(());
         }

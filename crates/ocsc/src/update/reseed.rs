@@ -25,7 +25,7 @@ use rand::RngExt;
 const PATIENCE: usize = 10;
 /// A filter is unused below this share of the mean energy.
 const SHARE: f64 = 1e-4;
-/// A new filter is drawn among so many of the worst patches.
+/// A new filter is drawn among this many of the worst patches.
 const FEW: usize = 4;
 
 /// When filters were seeded, and patches for those that are due.
@@ -82,7 +82,8 @@ impl Reseed {
         }
         patches.sort_by(|a, b| b.energy.total_cmp(&a.energy));
         let mut rng = random::stream(self.seed, random::reseeding(t));
-        let (mut count, len) = (0, dictionary.shape().len());
+        let mut count = 0;
+        let len = dictionary.shape().len();
         for k in self.due(lags, t) {
             if patches.is_empty() {
                 break;
@@ -99,7 +100,7 @@ impl Reseed {
     }
 }
 
-/// The worst patches of a sample, for so many filters that are due.
+/// Returns the worst patches of a sample, for `due` filters.
 pub(super) fn candidates<T: Real>(
     due: usize,
     sample: &Sample<T>,

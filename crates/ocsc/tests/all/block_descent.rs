@@ -11,7 +11,8 @@ const BOUNDARIES: [Boundary; 3] = [Boundary::Circular, Boundary::Zero, Boundary:
 type Pair<T> = (Sample<T>, Code<T>);
 
 fn settings(sweeps: usize) -> BlockDescentConfig {
-    BlockDescentConfig { sweeps, forgetting: 1.0, tol: 0.0, reseed: false }
+    let once = BlockDescentConfig { forgetting: 1.0, tol: 0.0, reseed: false, ..BlockDescentConfig::default() };
+    BlockDescentConfig { sweeps, ..once }
 }
 
 /// A dictionary and samples with codes.
@@ -171,7 +172,8 @@ fn sweeps_end_at_the_tolerance() {
 #[test]
 fn the_papers_update_finds_the_same() {
     let (mut d, pairs) = problem::<f64>(4, Shape::image(3, 4), Shape::image(8, 9), Boundary::Circular, 2.0);
-    let mut paper = Ocsc::new(UpdateConfig { rho: Some(5.0), max_iters: 20_000, tol: 1e-11, reset: false });
+    let mut paper =
+        Ocsc::new(UpdateConfig { rho: Some(5.0), max_iters: 20_000, tol: 1e-11, ..UpdateConfig::default() });
     pairs.iter().for_each(|(x, z)| paper.absorb(x, z, &d).unwrap());
     let mut other = d.clone();
     paper.update(&mut other);

@@ -91,8 +91,8 @@ impl<T: Real> Samples<T> for Mixed<T> {
         self.0[index].clone().ok_or_else(|| Error::Source(format!("sample {index} is damaged")))
     }
 
-    fn size(&self, index: usize) -> usize {
-        self.0[index].as_ref().map_or(0, |sample| sample.data().len())
+    fn spatial(&self, index: usize) -> Option<[usize; 3]> {
+        self.0[index].as_ref().map(|sample| sample.shape().spatial())
     }
 }
 

@@ -45,7 +45,7 @@ fn dictionaries_must_be_finite_and_feasible() {
     refused(Dictionary::new(1, shape, 2, vec![0.0, f32::NAN, 0.0, 0.0]), "finite");
     refused(Dictionary::new(1, shape, 2, vec![0.0, f32::INFINITY, 0.0, 0.0]), "finite");
     refused(Dictionary::new(2, shape, 2, vec![0.1_f64, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.1]), "filter 1");
-    refused(Dictionary::<f32>::random(1 << 40, Shape::image(1 << 20, 1 << 20), 2, 0), "memory");
+    refused(Dictionary::<f32>::random(1 << 40, Shape::image(1 << 20, 1 << 20), 2, 0), "use fewer or smaller filters");
     // Rounded on its way through a file: made feasible.
     let d = Dictionary::new(1, shape, 2, vec![0.500_001_f32; 4]).unwrap();
     assert!(d.norms()[0] <= 1.0);
@@ -78,23 +78,23 @@ fn settings_must_make_sense() {
     for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
         refuse(&|c| c.beta = bad, "beta");
         refuse(&|c| c.tol = bad, "tol");
-        refuse(&|c| c.coder.rho = Some(bad), "the coder's rho");
-        refuse(&|c| c.update.rho = Some(bad), "the update's rho");
-        refuse(&|c| c.update.tol = bad, "the update's tol");
-        refuse(&|c| c.block_descent.tol = bad, "the sweeps' tol: expected a finite number above 0, found");
+        refuse(&|c| c.coder.rho = Some(bad), "rho: expected a finite number above 0");
+        refuse(&|c| c.update.rho = Some(bad), "update_rho: expected");
+        refuse(&|c| c.update.tol = bad, "update_tol: expected");
+        refuse(&|c| c.block_descent.tol = bad, "sweep_tol: expected a finite number above 0, found");
     }
     for bad in [2.0, 0.99, 2.5, f64::NAN, f64::INFINITY] {
         refuse(&|c| c.coder.relaxation = bad, "relaxation");
     }
     refuse(&|c| c.n_filters = 0, "filters");
     refuse(&|c| c.batch_size = 0, "batch");
-    refuse(&|c| c.coder.max_iters = 0, "iterations");
-    refuse(&|c| c.update.max_iters = 0, "iterations");
+    refuse(&|c| c.coder.max_iters = 0, "max_iters");
+    refuse(&|c| c.update.max_iters = 0, "update_iters");
     for bad in [vec![], vec![0], vec![3, 0], vec![1, 2, 3, 4]] {
-        refuse(&|c| c.filter_shape = bad.clone(), "size");
+        refuse(&|c| c.filter_shape = bad.clone(), "filter_shape");
     }
     let huge = Config { filter_shape: vec![1 << 40, 1 << 40], ..good.clone() };
-    refused(Online::<f32>::new(huge, 1), "memory");
+    refused(Online::<f32>::new(huge, 1), "use fewer or smaller filters");
 }
 
 #[test]

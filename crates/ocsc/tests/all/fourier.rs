@@ -2,8 +2,9 @@
 
 use crate::common::*;
 use num_complex::Complex;
+use ocsc::Real;
 use ocsc::settings::Boundary;
-use ocsc::{Fourier, Real};
+use ocsc::testing::Fourier;
 use proptest::prelude::*;
 use std::f64::consts::TAU;
 

@@ -1,5 +1,6 @@
 //! Checksums of model files, statistics that cannot be, and what a run learned from.
 
+use crate::common::old::old_form;
 use crate::common::sealed::Parts;
 use crate::common::*;
 use ocsc::checkpoint::{Saved, from_bytes, to_bytes};
@@ -116,9 +117,66 @@ fn dictionaries_are_known_by_their_numbers() {
     assert_ne!(double.checksum(), initial::<f64>(&config::<f64>(Method::Ocsc, 4), 1).unwrap().checksum());
 }
 
-/// Sets number `i` of a tensor.
-fn set(parts: &mut Parts, tensor: &str, i: usize, value: f32) {
-    parts.tensor(tensor)[4 * i..][..4].copy_from_slice(&value.to_le_bytes());
+/// Sets number `i` of a tensor, given as its bytes.
+fn set<const N: usize>(parts: &mut Parts, tensor: &str, i: usize, value: [u8; N]) {
+    parts.tensor(tensor)[N * i..][..N].copy_from_slice(&value);
+}
+
+/// Every method in both scalars goes on from a checkpoint of the old form as from one of the new.
+#[test]
+fn checkpoints_of_the_old_form_go_on_bit_for_bit() {
+    fn one<T: Real>(method: Method, samples: &[Sample<T>]) {
+        let bytes = checkpoint::<T>(&config::<T>(method, 11), samples);
+        let old = old_form(&bytes);
+        assert!(Parts::of(&old).text("numbers").is_string() && Parts::of(&bytes).text("numbers").is_null());
+        let new = bytes.clone();
+        let resumed = |bytes: &[u8]| {
+            let (mut run, progress) = read::<T>(bytes).unwrap().resume().unwrap();
+            assert!(to_bytes(run.as_ref(), Some(&progress)).unwrap() == new, "{method}");
+            train(run.as_mut(), &samples, None, &Schedule::default(), progress, &mut Silent).unwrap();
+            run
+        };
+        assert_eq!(resumed(&old).dictionary(), resumed(&bytes).dictionary(), "{method}");
+    }
+    for method in Method::ALL {
+        one::<f32>(method, &small(11));
+        one::<f64>(method, &small(11));
+        if method.takes_masks() {
+            let seen = |x: &Sample<f32>| (0..x.data().len()).map(|i| i % 3 != 1).collect();
+            let masked = |x: Sample<f32>| Sample::masked(x.shape(), x.data().to_vec(), seen(&x)).unwrap();
+            one::<f32>(method, &small(11).into_iter().map(masked).collect::<Vec<_>>());
+        }
+    }
+}
+
+/// A file that an earlier version wrote.
+#[test]
+fn a_checkpoint_of_an_earlier_version_loads() {
+    let (run, progress) =
+        read::<f32>(include_bytes!("../../../../fuzz/seeds/model/a.safetensors")).unwrap().resume().unwrap();
+    let mut now = Parts::of(&to_bytes(run.as_ref(), Some(&progress)).unwrap());
+    assert_eq!(now.tensor("state.constant"), f64::from_bits(1_073_963_008 << 32).to_le_bytes());
+    assert_eq!(now.tensor("state.weight"), 1.0_f64.to_le_bytes());
+    assert_eq!(now.tensor("state.updates"), [1_u64, 0].map(u64::to_le_bytes).as_flattened());
+    assert_eq!(run.step(), 1);
+}
+
+/// Scalars of an old file that cannot be.
+#[test]
+fn old_scalars_that_cannot_be_are_refused() {
+    let old = old_form(&checkpoint::<f32>(&config::<f32>(Method::Ocsc, 5), &small(5)));
+    let numbers = |name: &str, value: serde_json::Value| {
+        let mut parts = Parts::of(&old);
+        parts.edit("numbers", |numbers| numbers[name] = value);
+        parts.sealed()
+    };
+    refused::<f32>(&numbers("updates", json!([-1.0, 0.0])), &["updates", "whole numbers from 0 up"]);
+    refused::<f32>(&numbers("updates", json!([1.5, 0.0])), &["updates", "whole numbers from 0 up"]);
+    refused::<f32>(&numbers("updates", json!([1.0])), &["updates", "2 numbers"]);
+    refused::<f32>(&numbers("seeded", json!([99.0, 0.0])), &["seeded", "at most the 4 updates"]);
+    let sign = f64::to_bits(-3.0);
+    refused::<f32>(&numbers("constant", json!([(sign >> 32) as f64, 0.0])), &["constant", "from 0 up"]);
+    refused::<f32>(&numbers("more", json!([1.0])), &["statistics", "those of the method `ocsc`", "more"]);
 }
 
 #[test]
@@ -130,7 +188,7 @@ fn statistics_that_cannot_be_are_refused() {
     let bytes = checkpoint::<f32>(&config, &samples);
     let changed = |tensor: &str, i: usize, value: f32| {
         let mut parts = Parts::of(&bytes);
-        set(&mut parts, tensor, i, value);
+        set(&mut parts, tensor, i, value.to_le_bytes());
         parts.sealed()
     };
     let phi: Vec<f32> =
@@ -145,16 +203,22 @@ fn statistics_that_cannot_be_are_refused() {
     refused::<f32>(&changed("state.phi", other, 1.5 * largest), &["phi", "energies"]);
     refused::<f32>(&changed("state.phi", other, f32::NAN), &["phi", "finite"]);
     refused::<f32>(&changed("state.psi", 0, 1e6), &["psi", "energies"]);
-    let numbers = |name: &str, value: serde_json::Value| {
+    let mut parts = Parts::of(&bytes);
+    set(&mut parts, "state.seeded", 0, 99_u64.to_le_bytes());
+    refused::<f32>(&parts.sealed(), &["seeded", "at most the 4 updates"]);
+    for (constant, said) in [(-3.0, "from 0 up"), (f64::NAN, "finite numbers"), (f64::INFINITY, "finite numbers")] {
         let mut parts = Parts::of(&bytes);
-        parts.edit("numbers", |numbers| numbers[name] = value);
-        parts.sealed()
-    };
-    refused::<f32>(&numbers("updates", json!([-1.0, 0.0])), &["updates", "whole numbers from 0 up"]);
-    refused::<f32>(&numbers("updates", json!([1.5, 0.0])), &["updates", "whole numbers from 0 up"]);
-    refused::<f32>(&numbers("seeded", json!([99.0, 0.0])), &["seeded", "at most the 4 updates"]);
-    let sign = f64::to_bits(-3.0);
-    refused::<f32>(&numbers("constant", json!([(sign >> 32) as f64, 0.0])), &["constant", "from 0 up"]);
+        set(&mut parts, "state.constant", 0, f64::to_le_bytes(constant));
+        refused::<f32>(&parts.sealed(), &["constant", said]);
+    }
+    // The right bytes under the name of another type, and a type that no array has.
+    for (tensor, dtype, said) in
+        [("psi", "U32", "numbers in f32"), ("seeded", "F64", "numbers in u64"), ("psi", "I32", "I32")]
+    {
+        let mut parts = Parts::of(&bytes);
+        parts.header[format!("state.{tensor}")]["dtype"] = json!(dtype);
+        refused::<f32>(&parts.sealed(), &[tensor, said]);
+    }
 }
 
 #[test]
@@ -167,16 +231,27 @@ fn states_of_other_methods_that_cannot_be_are_refused() {
         (Method::Ocdl2, "history", -1.0, "no negative energy"),
         (Method::Osc, "a", -1.0, "no negative energy"),
         (Method::Deconvnet, "lipschitz", -1.0, "from 0 up"),
-        (Method::Fcsc, "kept_masks", 0.5, "zeros and ones"),
-        (Method::Fcsc, "kept_codes", 0.5, "whole numbers"),
     ] {
         let mut parts = Parts::of(&checkpoint::<f32>(&config::<f32>(method, 6), &small(6)));
-        set(&mut parts, &format!("state.{tensor}"), 0, value);
+        set(&mut parts, &format!("state.{tensor}"), 0, f32::to_le_bytes(value));
         refused::<f32>(&parts.sealed(), &[tensor, said]);
     }
-    let mut parts = Parts::of(&checkpoint::<f32>(&config::<f32>(Method::OcscPaper, 6), &small(6)));
-    parts.edit("numbers", |numbers| numbers["rho"] = json!([0.0]));
-    refused::<f32>(&parts.sealed(), &["rho"]);
+    for rho in [0.0, -1.0, f64::NAN] {
+        let mut parts = Parts::of(&checkpoint::<f32>(&config::<f32>(Method::OcscPaper, 6), &small(6)));
+        set(&mut parts, "state.rho", 0, f64::to_le_bytes(rho));
+        refused::<f32>(&parts.sealed(), &["rho"]);
+    }
+    let mut parts = Parts::of(&checkpoint::<f32>(&config::<f32>(Method::Fcsc, 6), &small(6)));
+    set(&mut parts, "state.kept_masks", 0, [2]);
+    refused::<f32>(&parts.sealed(), &["kept_masks", "zeros and ones"]);
+    for (tensor, said) in [("kept_filters", "filters below 2"), ("kept_positions", "positions below 20")] {
+        let mut parts = Parts::of(&checkpoint::<f32>(&config::<f32>(Method::Fcsc, 6), &small(6)));
+        set(&mut parts, &format!("state.{tensor}"), 0, 70_000_u32.to_le_bytes());
+        refused::<f32>(&parts.sealed(), &["code", said]);
+    }
+    let mut parts = Parts::of(&checkpoint::<f32>(&config::<f32>(Method::Fcsc, 6), &small(6)));
+    set(&mut parts, "state.kept_atoms", 0, u64::MAX.to_le_bytes());
+    refused::<f32>(&parts.sealed(), &["saved samples and codes"]);
 }
 
 #[test]

@@ -5,7 +5,8 @@ use faer::linalg::solvers::{DenseSolveCore, PartialPivLu};
 use faer::{Mat, c64};
 use num_complex::Complex;
 use ocsc::statistics::Spectral;
-use ocsc::{Code, Fourier, Real, Sample, Shape};
+use ocsc::testing::Fourier;
+use ocsc::{Code, Real, Sample, Shape};
 use proptest::prelude::*;
 
 /// sum_i conj(z_i) z_i^T and sum_i x_i conj(z_i), (C, K), at every frequency, in double precision and by the definition.

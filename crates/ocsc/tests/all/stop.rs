@@ -2,7 +2,7 @@
 
 use crate::common::*;
 use ocsc::checkpoint::{from_bytes, to_bytes};
-use ocsc::coder::{ActiveSet, Coder};
+use ocsc::coder::{ActiveSet, Coder, Status};
 use ocsc::learner::{Step, initial, learner};
 use ocsc::monitor::{Monitor, Round, Silent};
 use ocsc::settings::{ActiveSetConfig, Boundary};
@@ -13,6 +13,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 /// Wants no more once so many samples are coded.
 #[derive(Default)]
@@ -221,7 +222,7 @@ fn a_stream_is_evaluated_when_asked_and_at_the_end_and_may_be_stopped() {
         assert_eq!(notes.told.iter().filter_map(at).collect::<Vec<_>>(), expected, "{test_every:?}");
         assert!(outcome.test.is_some());
     }
-    for (after, told) in [(6, ["step 1", "end"]), (10, ["testing 0/2", "end"])] {
+    for (after, told) in [(6, ["step 1", "end"]), (9, ["testing 0/2", "end"])] {
         let (mut learner, mut notes) = (started(&config), Notes::stopping_after(after));
         let (mut stream, begun) = (Again(samples.clone(), 0), Progress::default());
         let schedule = Schedule::default();
@@ -347,4 +348,27 @@ fn the_objective_per_value_is_over_all_observed_values() {
     let half = Sample::masked(samples[0].shape(), samples[0].data().to_vec(), seen).unwrap();
     let step = started(&config).learn(&[0], &[half], &Silent).unwrap();
     assert!(relative(step.objective_per_value(), step.own_codes[0].total() / 72.0) < 1e-12);
+}
+
+/// A clock that goes on by a second whenever somebody looks at it.
+#[derive(Default)]
+struct Ticking(AtomicUsize);
+
+impl Monitor for Ticking {
+    fn now(&self) -> Duration {
+        Duration::from_secs(self.0.fetch_add(1, SeqCst) as u64)
+    }
+}
+
+#[test]
+fn coders_are_told_the_time_by_the_monitor() {
+    let d = filters::<f64>(4, [1, 3, 3], 1);
+    let x = noise::<f64>([1, 12, 12], 2);
+    for (limit, rounds) in [(0.5, 0), (2.0, 1), (2.5, 2)] {
+        let config = ActiveSetConfig { time_limit: Some(limit), ..ActiveSetConfig::default() };
+        let mut coder = ActiveSet::new(&d, 0.1, 1e-9, Boundary::Circular, config).unwrap();
+        let coded = coder.code_all(std::slice::from_ref(&x), &Ticking::default()).unwrap().remove(0);
+        assert_eq!((coded.status, coded.iterations), (Status::TimeLimit, rounds), "{limit} s");
+        assert!(coded.gap > 0.0 && coded.gap.is_finite());
+    }
 }

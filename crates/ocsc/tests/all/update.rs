@@ -4,9 +4,15 @@ use crate::common::*;
 use faer::linalg::solvers::{PartialPivLu, Solve};
 use faer::{Mat, c64};
 use ocsc::settings::{BlockDescentConfig, Boundary, UpdateConfig};
+use ocsc::testing::Fourier;
 use ocsc::update::{BlockDescent, Cbpdn, Consensus, Deconvnet, Fcsc, Ffcsc, Ocdl1, Ocdl2, Ocsc, Update};
-use ocsc::{Code, Dictionary, Fourier, Real, Sample, Shape};
+use ocsc::{Code, Dictionary, Real, Sample, Shape};
 use proptest::prelude::*;
+
+/// Returns settings of an update with this penalty, these iterations at most and this tolerance.
+fn settings(rho: f64, max_iters: usize, tol: f64) -> UpdateConfig {
+    UpdateConfig { rho: Some(rho), max_iters, tol, ..UpdateConfig::default() }
+}
 
 /// A frozen problem: samples with codes, and a dictionary to start from.
 struct Problem {
@@ -197,7 +203,7 @@ proptest! {
         (axes, corner, k, seed) in problems(), iterations in 1..20_usize, rho in 0.5..30.0_f64, reset in any::<bool>(),
     ) {
         let problem = Problem::new(axes, corner, k, 2, 1.5, seed);
-        let config = UpdateConfig { rho: Some(rho), max_iters: iterations, tol: 1e-300, reset };
+        let config = UpdateConfig { reset, ..settings(rho, iterations, 1e-300) };
         let expected = problem.textbook(rho, iterations, reset);
         prop_assert!(distance(problem.update(config).data(), &expected) < 1e-9);
     }
@@ -211,7 +217,7 @@ proptest! {
         let (minimum, _) = problem.minimum();
         let start = problem.objective(&problem.start);
         for reset in [false, true] {
-            let config = UpdateConfig { rho: Some(5.0), max_iters: 20_000, tol: 1e-11, reset };
+            let config = UpdateConfig { reset, ..settings(5.0, 20_000, 1e-11) };
             let found = problem.objective(&problem.update(config));
             prop_assert!((found - minimum).abs() < 1e-6 * minimum.max(1e-6 * start), "{} {}", found, minimum);
         }
@@ -220,7 +226,7 @@ proptest! {
 
 /// All updates, to be run for long.
 fn updates() -> Vec<(&'static str, Box<dyn Update<f64>>)> {
-    let config = UpdateConfig { rho: Some(5.0), max_iters: 20_000, tol: 1e-11, reset: false };
+    let config = settings(5.0, 20_000, 1e-11);
     let sweeps = BlockDescentConfig { sweeps: 20_000, tol: 1e-11, reseed: false, ..BlockDescentConfig::default() };
     vec![
         ("ocsc", Box::new(BlockDescent::new(sweeps, Boundary::Circular, 0))),
@@ -262,7 +268,7 @@ fn every_update_reaches_the_same_minimum() {
 /// The masked objective is minimised by FFCSC, for both sides of its systems; the others refuse masks.
 #[test]
 fn masks_are_left_out_by_ffcsc_and_refused_by_the_others() {
-    let config = UpdateConfig { rho: Some(5.0), max_iters: 20_000, tol: 1e-11, reset: false };
+    let config = settings(5.0, 20_000, 1e-11);
     for (k, n) in [(3, 2), (2, 4)] {
         let problem = Problem::new(colour(2, [1, 6, 5]), colour(2, [1, 3, 2]), k, n, 2.0, 5).masked();
         let (minimum, _) = problem.minimum();
@@ -282,7 +288,7 @@ fn fcsc_cbpdn_and_the_textbook_agree_after_every_iteration() {
     for (channels, k, n) in [(1, 5, 3), (2, 9, 2), (1, 3, 6)] {
         let problem = Problem::new(colour(channels, [1, 6, 7]), colour(channels, [1, 3, 3]), k, n, 1.5, 3);
         for (iterations, reset) in [(1, false), (2, true), (13, false)] {
-            let config = UpdateConfig { rho: Some(4.0), max_iters: iterations, tol: 1e-300, reset };
+            let config = UpdateConfig { reset, ..settings(4.0, iterations, 1e-300) };
             let expected = problem.textbook(4.0, iterations, reset);
             let direct = problem.update_by(&mut Fcsc::new(config.clone()));
             let iterated = problem.update_by(&mut Cbpdn::new(config));
@@ -298,7 +304,7 @@ fn the_constraint_binds_when_it_should() {
     for (strength, active) in [(0.05, false), (20.0, true)] {
         let problem = Problem::new([1, 6, 7], [1, 3, 3], 3, 3, strength, 7);
         let (minimum, norms) = problem.minimum();
-        let config = UpdateConfig { rho: Some(5.0), max_iters: 20_000, tol: 1e-12, reset: false };
+        let config = settings(5.0, 20_000, 1e-12);
         let d = problem.update(config);
         assert!(relative(problem.objective(&d), minimum) < 1e-6);
         for (found, expected) in d.norms().into_iter().zip(norms) {

@@ -97,7 +97,10 @@ impl CoarseFilters {
         #[cfg(target_arch = "x86_64")]
         if vnni() {
             // SAFETY: the features that `correlate` enables were detected on this machine.
-            unsafe { x86::correlate(self, canvas, signed, line) };
+            #[expect(unsafe_code, reason = "a call of a function for a vector unit that was detected")]
+            unsafe {
+                x86::correlate(self, canvas, signed, line)
+            };
         }
     }
 }

@@ -97,6 +97,7 @@ impl<T: Real> Kernel for Sweep<'_, T> {
 }
 
 /// <d_k, r> for filters of one block of columns; the rows come in whole groups, the last filled up with zero taps.
+#[allow(unsafe_code, reason = "a call of a function for a vector unit that was detected")]
 #[inline(always)]
 fn dot<T: Real, const FMA: bool>(canvas: &[T], taps: &[[T; LANES]], starts: &[u32], column: usize) -> T {
     #[cfg(target_arch = "x86_64")]

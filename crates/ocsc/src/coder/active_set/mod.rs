@@ -54,7 +54,6 @@ use frame::Frame;
 use list::List;
 use rayon::prelude::*;
 use std::sync::OnceLock;
-use std::time::Instant;
 
 /// Far from the solution, atoms are chosen from cells of this many lines and columns, so many from each.
 const CELL: usize = 3;
@@ -206,7 +205,7 @@ impl<T: Real> ActiveSet<T> {
     /// Codes one sample; see [`Coder::code`].
     fn solve(&self, sample: &Sample<T>, start: Option<&Code<T>>, monitor: &dyn Monitor) -> Result<Coded<T>> {
         check_wanted(monitor)?;
-        let clock = Instant::now();
+        let start_time = monitor.now();
         self.dictionary.check_sample_shape(sample.shape())?;
         let frame = Frame::of(sample, self.dictionary.shape(), self.boundary)?;
         let bands = Bands::new(&frame);
@@ -240,7 +239,8 @@ impl<T: Real> ActiveSet<T> {
             let weight = self.weight(list.atoms());
             let primal = terms.objective(&weight);
             let gap_for = |strongest: f64| terms.gap(feasible(strongest), &weight);
-            let out_of_time = self.config.time_limit.is_some_and(|limit| clock.elapsed().as_secs_f64() >= limit);
+            let is_over = |limit| monitor.now().saturating_sub(start_time).as_secs_f64() >= limit;
+            let out_of_time = self.config.time_limit.is_some_and(is_over);
             let last = round == self.config.max_rounds || stale == PATIENCE || out_of_time;
             let done = |outlook: &Outlook| last || relative(gap_for(outlook.strongest), primal) <= self.tol;
             // A glance serves to choose atoms; what ends the loop is exact.

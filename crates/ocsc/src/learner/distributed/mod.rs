@@ -11,7 +11,7 @@
 //! **What travels.** Pairs of atoms change phi, psi has a number for every number of a filter. While the pairs of a batch are
 //! fewer than half the numbers of phi, *the codes* travel, which are far smaller yet, and every member makes phi from all of
 //! them in the order of the batch. Otherwise the members make phi of their own samples, and *the sum* travels: the work is
-//! divided, for twice phi through the network. psi is always summed. All sums are exact (`team/exact.rs`), and the choice
+//! divided, for twice phi through the network. psi is always summed. All sums are exact (`comm/exact.rs`), and the choice
 //! depends on the batch alone, so nothing depends on the number of members, not even the last bit.
 //!
 //! **Reproducible.** [`Online`](super::Online) adds sample by sample. With [`Distributed::reproducible`] every sample's code and
@@ -23,7 +23,7 @@
 
 mod message;
 
-use super::{CodeSums, Learner, Step, check_values, finite_or_old, settled};
+use super::{CodeSums, Core, Learner, Step, check_values};
 use crate::coder::{Coded, Coder};
 use crate::comm::exact::Exact;
 use crate::comm::reduction::{PARTS, Reduction, Rows};
@@ -37,13 +37,11 @@ use crate::{Config, Dictionary, Error, Method, Real, Result, Sample};
 use message::{FAILED, Header, Message, STOPPED, Told, WELL, Way};
 use std::sync::Arc;
 
-/// A member of a team that learns one dictionary.
+/// Learns one dictionary as a member of a team.
 pub struct Distributed<T: Real> {
-    config: Config,
-    dictionary: Dictionary<T>,
+    core: Core<T>,
     coder: Box<dyn Coder<T>>,
     update: BlockDescent<T>,
-    step: usize,
     comm: Arc<dyn Comm>,
     reproducible: bool,
     /// For phi of this member's own samples; made when it is first needed.
@@ -60,22 +58,18 @@ struct Exchanged<T: Real> {
 }
 
 impl<T: Real> Distributed<T> {
-    /// A member that starts from a given dictionary, which overrides the number and shape of filters in `config`. All members
-    /// must be given the same.
+    /// Makes a member that starts from a given dictionary, which overrides the number and shape of filters in `config`. All
+    /// members must be given the same.
     pub fn with_dictionary(config: Config, dictionary: Dictionary<T>, comm: Arc<dyn Comm>) -> Result<Self> {
-        let config = settled(config, &dictionary)?;
-        if config.method != Method::Ocsc {
-            let expected = "ocsc, whose statistics add over processes";
-            return Err(Error::invalid("method", expected, config.method));
-        }
-        let coder = config.method.coder(&dictionary, &config.learning())?;
+        Self::check_method(config.method)?;
+        let core = Core::new(config, dictionary)?;
+        let config = &core.config;
+        let coder = config.method.coder(&core.dictionary, &config.learning())?;
         let update = BlockDescent::new(config.block_descent.clone(), config.boundary, config.seed);
         Ok(Distributed {
-            config,
-            dictionary,
+            core,
             coder,
             update,
-            step: 0,
             comm,
             reproducible: false,
             phi: Vec::new(),
@@ -83,7 +77,15 @@ impl<T: Real> Distributed<T> {
         })
     }
 
-    /// Whether the dictionary is to be that of one process, bit for bit.
+    /// Refuses a method whose statistics do not add over processes.
+    pub(crate) fn check_method(method: Method) -> Result<()> {
+        match method {
+            Method::Ocsc => Ok(()),
+            other => Err(Error::invalid("method", "ocsc, whose statistics add over processes", other)),
+        }
+    }
+
+    /// Says whether the dictionary is to be that of one process, bit for bit.
     pub fn reproducible(self, reproducible: bool) -> Self {
         Distributed { reproducible, ..self }
     }
@@ -99,7 +101,7 @@ impl<T: Real> Distributed<T> {
         let mine = coded.as_ref().map_or(&[][..], |coded| coded);
         let shares = self.shares(samples, mine);
         let message = match (&coded, &shares) {
-            (Ok(coded), Ok(shares)) => Ok(Message::of(places, samples, coded, shares, self.dictionary.shape())),
+            (Ok(coded), Ok(shares)) => Ok(Message::of(places, samples, coded, shares, self.core.dictionary.shape())),
             (Err(error), _) | (_, Err(error)) => Err(error),
         };
         let exchanged = self.exchange(message)?;
@@ -109,35 +111,34 @@ impl<T: Real> Distributed<T> {
         if totals.count == 0 {
             let nothing = Updated::default();
             return Ok(Step {
-                step: self.step,
+                step: self.core.step,
                 own_codes: Vec::new(),
                 totals,
                 dictionary_change: 0.0,
                 update: nothing,
             });
         }
-        self.absorb(exchanged, &shares)?;
+        self.absorb(exchanged, &shares, monitor)?;
         drop(shares);
-        let old = self.dictionary.clone();
-        let update = self.update.update(&mut self.dictionary);
-        self.comm.broadcast(bytemuck::cast_slice_mut(self.dictionary.data_mut()));
-        finite_or_old(&mut self.dictionary, &old)?;
-        self.coder.set_dictionary(&self.dictionary);
-        self.step += 1;
-        let dictionary_change = self.dictionary.relative_change(&old);
-        Ok(Step { step: self.step, own_codes: coded?, totals, dictionary_change, update })
+        let updated = self.core.update(|dictionary| {
+            let updated = self.update.update(dictionary);
+            self.comm.broadcast(bytemuck::cast_slice_mut(dictionary.data_mut()));
+            updated
+        })?;
+        self.coder.set_dictionary(&self.core.dictionary);
+        Ok(self.core.count_step(coded?, totals, updated))
     }
 
     fn code(&mut self, samples: &[Sample<T>], monitor: &dyn Monitor) -> Result<Vec<Coded<T>>> {
         check_values(samples)?;
-        samples.iter().try_for_each(|sample| self.dictionary.check_sample_shape(sample.shape()))?;
+        samples.iter().try_for_each(|sample| self.core.dictionary.check_sample_shape(sample.shape()))?;
         if samples.is_empty() { Ok(Vec::new()) } else { self.coder.code_all(samples, monitor) }
     }
 
-    /// What this member's samples bring.
+    /// Returns what this member's samples bring.
     fn shares<'a>(&mut self, samples: &[Sample<T>], coded: &'a [Coded<T>]) -> Result<Vec<Share<'a, T>>> {
-        self.update.open(&self.dictionary);
-        samples.iter().zip(coded).map(|(x, coded)| self.update.share(x, &coded.code, &self.dictionary)).collect()
+        self.update.open(&self.core.dictionary);
+        samples.iter().zip(coded).map(|(x, coded)| self.update.share(x, &coded.code, &self.core.dictionary)).collect()
     }
 
     /// Tells the others, and is told of all samples; fails if anybody did, and stops if anybody was stopped.
@@ -166,7 +167,9 @@ impl<T: Real> Distributed<T> {
         };
         let lengths: Vec<usize> = headers.iter().map(length).collect();
         let all = comm.all_gather(&mine.pieces(way), &lengths);
-        let (mut start, mut told, mut largest) = (0, Vec::new(), [0.0; 2]);
+        let mut start = 0;
+        let mut told = Vec::new();
+        let mut largest = [0.0; 2];
         for (rank, ((header, magnitudes), length)) in headers.iter().zip(lengths).enumerate() {
             let message = all.get(start..start + length).unwrap_or_default();
             start += length;
@@ -187,9 +190,9 @@ impl<T: Real> Distributed<T> {
         Ok(Exchanged { way, told, largest })
     }
 
-    /// How phi and psi travel if all samples have so many pairs.
+    /// Returns how phi and psi travel if the batch has this many pairs.
     fn way(&self, pairs: usize) -> Way {
-        let phi = Lags::<T>::phi_len(self.config.n_filters, self.dictionary.shape());
+        let phi = Lags::<T>::phi_len(self.core.config.n_filters, self.core.dictionary.shape());
         match self.reproducible {
             true => Way::Each,
             false if pairs <= phi / 2 => Way::Codes,
@@ -198,9 +201,9 @@ impl<T: Real> Distributed<T> {
     }
 
     /// Puts everybody's samples into the statistics.
-    fn absorb(&mut self, exchanged: Exchanged<T>, mine: &[Share<'_, T>]) -> Result<()> {
+    fn absorb(&mut self, exchanged: Exchanged<T>, mine: &[Share<'_, T>], monitor: &dyn Monitor) -> Result<()> {
         let Exchanged { way, told, largest: [largest_psi, largest_z] } = exchanged;
-        let (boundary, filter, comm) = (self.config.boundary, self.dictionary.shape(), &*self.comm);
+        let (boundary, filter, comm) = (self.core.config.boundary, self.core.dictionary.shape(), &*self.comm);
         let (samples, constant) = (told.len(), told.iter().map(|told| told.constant).sum());
         let nonzeros: usize = told.iter().map(|told| told.nonzeros).sum();
         for Told { patches, code, psi, constant, .. } in told {
@@ -214,7 +217,7 @@ impl<T: Real> Distributed<T> {
             return Ok(());
         }
         let exact = Exact::new(largest_psi, samples);
-        let mut psi = vec![0; self.config.n_filters * filter.len()];
+        let mut psi = vec![0; self.core.config.n_filters * filter.len()];
         for (start, part) in mine.iter().flat_map(|share| share.addend.psi_parts(filter.len())) {
             psi[start..].iter_mut().zip(part).for_each(|(sum, v)| *sum += exact.units(v.f64()));
         }
@@ -239,7 +242,7 @@ impl<T: Real> Distributed<T> {
                     lags.sum_pairs(pairs, filters.clone(), rows, |product| exact.units(product));
                 }
             };
-            reduction.run(comm, lags.row_groups(phi, PARTS), make);
+            reduction.run(comm, lags.row_groups(phi, PARTS), monitor, make);
             lags.add_phi(phi, |units| exact.value(units));
             Ok(())
         })
@@ -255,25 +258,17 @@ impl<T: Real> Learner<T> for Distributed<T> {
         Ok(None)
     }
 
-    fn dictionary(&self) -> &Dictionary<T> {
-        &self.dictionary
+    fn core(&self) -> &Core<T> {
+        &self.core
     }
 
-    fn config(&self) -> &Config {
-        &self.config
-    }
-
-    fn step(&self) -> usize {
-        self.step
-    }
-
-    fn state(&self) -> State<'_, T> {
+    fn state(&self) -> State<'_> {
         self.update.state()
     }
 
-    fn restore(&mut self, state: &State<'_, T>, step: usize) -> Result<()> {
-        self.update.restore(state, &self.dictionary)?;
-        self.step = step;
+    fn restore(&mut self, state: &State<'_>, step: usize) -> Result<()> {
+        self.update.restore(state, &self.core.dictionary)?;
+        self.core.step = step;
         Ok(())
     }
 

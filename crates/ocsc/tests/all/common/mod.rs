@@ -2,6 +2,7 @@
 
 pub(crate) mod exact;
 pub(crate) mod lags;
+pub(crate) mod old;
 pub(crate) mod sealed;
 
 use std::path::{Path, PathBuf};
@@ -203,7 +204,8 @@ pub(crate) fn soft(v: f64, t: f64) -> f64 {
 
 /// Coder settings that run `n` plain iterations with a fixed penalty.
 pub(crate) fn fixed(rho: f64, relaxation: f64, n: usize) -> CoderConfig {
-    CoderConfig { rho: Some(rho), adaptive_rho: false, relaxation, stop: StopRule::Change, max_iters: n }
+    let plain = CoderConfig { adaptive_rho: false, stop: StopRule::Change, max_iters: n, ..CoderConfig::default() };
+    CoderConfig { rho: Some(rho), relaxation, ..plain }
 }
 
 /// Runs `f` on a pool of `n` threads.

@@ -1,13 +1,19 @@
-//! The state of the iteration for samples of one shape, and its steps. The mathematics is in the parent module.
+//! The splitting z = u of the ADMM coders [`Admm`](super::Admm) and [`Masked`](super::Masked): its variables for samples of
+//! one shape, and its steps. The mathematics is in `admm.rs`.
 
-use super::super::dual::{Claim, Exact, Proven};
-use super::super::prox::{LANES, Sums, clip, prox, soft};
-use super::super::{Coded, Status, dual_value, residual};
-use super::gram::Gram;
+mod gram;
+mod rho;
+
+pub(super) use rho::{BALANCE_EVERY, balance, default_rho};
+
+use super::dual::{Claim, Exact, Proven};
+use super::prox::{LANES, ProxSums, clip, prox, soft};
+use super::stop::Iterated;
+use super::{Coded, Status, dual_value, residual};
 use crate::convolve::{Canvas, Taps};
-use crate::fourier::{Fourier, Scratch};
-use crate::simd::{Kernel, dispatch};
+use crate::fourier::{Fourier, Scratch, conjugate_product};
 use crate::{Atom, Code, Dictionary, Error, Real, Result, Sample, Shape};
+use gram::Gram;
 use num_complex::Complex;
 use rayon::prelude::*;
 
@@ -18,8 +24,8 @@ const GROUPS: usize = 16;
 const SPARSE_LIMIT: usize = 25;
 
 /// Work memory. Axes: K maps of `stride` numbers, C channels, spectra of `n_freqs`.
-pub(in crate::coder) struct Plan<T: Real> {
-    pub(in crate::coder) shape: Shape,
+pub(super) struct Splitting<T: Real> {
+    pub(super) shape: Shape,
     dictionary: Dictionary<T>,
     fourier: Fourier<T>,
     /// P rounded up to whole blocks; the numbers beyond P stay zero.
@@ -43,7 +49,7 @@ pub(in crate::coder) struct Plan<T: Real> {
     scratch: Vec<Scratch<T>>,
     /// Non-zeros of u.
     nonzeros: usize,
-    /// g of the dual point rho g with the largest dual value since [`Plan::start`], its rho and that value.
+    /// g of the dual point rho g with the largest dual value since [`Splitting::start`], its rho and that value.
     offered_f: Vec<Complex<T>>,
     offered_rho: f64,
     offered_value: f64,
@@ -64,35 +70,7 @@ struct Group<T: Real> {
     canvas: Canvas<T>,
     /// The same when it is computed by transforms, (C, n_freqs).
     sum_f: Vec<Complex<T>>,
-    sums: Sums,
-}
-
-/// What one iteration did.
-pub(in crate::coder) struct Step {
-    sums: Sums,
-    /// The objective of u.
-    pub(in crate::coder) objective: f64,
-    /// A lower bound on the minimum.
-    pub(in crate::coder) dual_value: f64,
-}
-
-impl Step {
-    /// ||z - u|| relative to the larger of ||z|| and ||u||.
-    pub(in crate::coder) fn primal_residual(&self) -> f64 {
-        ratio(self.sums.primal, self.sums.z.max(self.sums.u))
-    }
-    /// ||rho (u - u_old)|| relative to ||rho y||.
-    pub(in crate::coder) fn dual_residual(&self) -> f64 {
-        ratio(self.sums.change, self.sums.y)
-    }
-    /// Whether u has a non-zero.
-    pub(in crate::coder) fn is_nonzero(&self) -> bool {
-        self.sums.nonzeros > 0
-    }
-    /// ||u - u_old|| relative to ||u||.
-    pub(in crate::coder) fn change(&self) -> f64 {
-        ratio(self.sums.change, self.sums.u)
-    }
+    sums: ProxSums,
 }
 
 /// The root of a / b, where zero over zero is zero.
@@ -100,8 +78,19 @@ fn ratio(a: f64, b: f64) -> f64 {
     if a == 0.0 { 0.0 } else { (a / b.max(f64::MIN_POSITIVE)).sqrt() }
 }
 
-impl<T: Real> Plan<T> {
-    pub(in crate::coder) fn new(dictionary: &Dictionary<T>, shape: Shape) -> Self {
+impl<T: Real> Splitting<T> {
+    /// Returns the variables for samples of this shape, planned anew when the shape changes.
+    pub(super) fn planned<'a>(
+        plan: &'a mut Option<Self>,
+        dictionary: &Dictionary<T>,
+        sample: &Sample<T>,
+    ) -> Result<&'a mut Self> {
+        dictionary.check_sample_shape(sample.shape())?;
+        plan.take_if(|plan| plan.shape != sample.shape());
+        Ok(plan.get_or_insert_with(|| Splitting::new(dictionary, sample.shape())))
+    }
+
+    pub(super) fn new(dictionary: &Dictionary<T>, shape: Shape) -> Self {
         let fourier = Fourier::new(shape.spatial());
         let (k, freqs, pixels) = (dictionary.n_filters(), fourier.n_freqs(), fourier.n_pixels());
         let channels = shape.channels;
@@ -114,9 +103,9 @@ impl<T: Real> Plan<T> {
             support: Vec::with_capacity(pixels),
             canvas: Canvas::new(shape, dictionary.shape()),
             sum_f: vec![zero; channels * freqs],
-            sums: Sums::default(),
+            sums: ProxSums::default(),
         });
-        let mut plan = Plan {
+        let mut new = Splitting {
             shape,
             dictionary: dictionary.clone(),
             stride,
@@ -139,12 +128,12 @@ impl<T: Real> Plan<T> {
             groups: groups.collect(),
             fourier,
         };
-        plan.set_dictionary(dictionary);
-        plan
+        new.set_dictionary(dictionary);
+        new
     }
 
     /// Adopts a dictionary of the planned number and shape of filters.
-    pub(in crate::coder) fn set_dictionary(&mut self, dictionary: &Dictionary<T>) {
+    pub(super) fn set_dictionary(&mut self, dictionary: &Dictionary<T>) {
         let corner = dictionary.shape().spatial();
         self.fourier.forward_many(dictionary.data(), corner, &mut self.d_f, &mut self.scratch);
         self.gram.set(&self.d_f);
@@ -171,13 +160,7 @@ impl<T: Real> Plan<T> {
 
     /// Starts from u = `start` and the dual that its residual suggests: rho y = clip(D^T (x - D u), beta), which is the
     /// optimal dual when u is optimal. Returns max |D^T (x - D u)|.
-    pub(in crate::coder) fn start(
-        &mut self,
-        sample: &Sample<T>,
-        start: Option<&Code<T>>,
-        beta: f64,
-        rho: f64,
-    ) -> Result<f64> {
+    pub(super) fn start(&mut self, sample: &Sample<T>, start: Option<&Code<T>>, beta: f64, rho: f64) -> Result<f64> {
         self.fourier.forward_many(sample.data(), self.shape.spatial(), &mut self.x_f, &mut self.scratch);
         let zero = Code::zero(self.dictionary.n_filters(), self.shape.spatial());
         let code = start.unwrap_or(&zero);
@@ -232,8 +215,8 @@ impl<T: Real> Plan<T> {
         sum_spectra(&self.groups, &mut self.dv_f);
     }
 
-    /// One iteration: v, D u and D v step on.
-    pub(in crate::coder) fn iterate(&mut self, beta: f64, rho: f64, relaxation: f64) -> Step {
+    /// Makes one iteration: v, D u and D v step on. The code that it tells of is u.
+    pub(super) fn iterate(&mut self, beta: f64, rho: f64, relaxation: f64) -> Iterated {
         let pixels = self.fourier.n_pixels();
         let (rho_t, scale) = (T::of(rho), T::of(1.0 / pixels as f64));
         // g = (G + rho I)^-1 (x - D w) with D w = 2 D u - D v, over P for the unscaled inverse transforms below;
@@ -280,7 +263,7 @@ impl<T: Real> Plan<T> {
             sum_spectra(&self.groups, &mut self.du_f);
         }
 
-        let mut sums = Sums::default();
+        let mut sums = ProxSums::default();
         self.groups.iter().for_each(|group| sums.add(&group.sums));
         self.nonzeros = sums.nonzeros;
         let p = pixels as f64;
@@ -289,7 +272,14 @@ impl<T: Real> Plan<T> {
             (self.offered_rho, self.offered_value) = (rho, dual_value);
             self.offered_f.copy_from_slice(&self.g_f);
         }
-        Step { objective: 0.5 * self.residual_norm() + beta * sums.l1, dual_value, sums }
+        Iterated {
+            objective: 0.5 * self.residual_norm() + beta * sums.l1,
+            dual_value,
+            // ||z - u|| relative to the larger of ||z|| and ||u||, and ||rho (u - u_old)|| relative to ||rho y||
+            residuals: [ratio(sums.primal, sums.z.max(sums.u)), ratio(sums.change, sums.y)],
+            change: ratio(sums.change, sums.u),
+            has_moved: sums.nonzeros > 0,
+        }
     }
 
     /// ||x - D u||^2.
@@ -304,7 +294,7 @@ impl<T: Real> Plan<T> {
     }
 
     /// Keeps u and the unscaled dual rho y when rho changes: y <- y rho / new, so v and D v change with it.
-    pub(in crate::coder) fn rescale_dual(&mut self, beta: f64, rho: f64, new: f64) {
+    pub(super) fn rescale_dual(&mut self, beta: f64, rho: f64, new: f64) {
         if new == rho {
             return;
         }
@@ -321,7 +311,7 @@ impl<T: Real> Plan<T> {
     }
 
     /// Forgets the dual points of earlier iterations, whose values were those of another image.
-    pub(in crate::coder) fn forget_offered(&mut self) {
+    pub(super) fn forget_offered(&mut self) {
         self.offered_value = f64::NEG_INFINITY;
     }
 
@@ -338,7 +328,7 @@ impl<T: Real> Plan<T> {
     }
 
     /// The sparse code u with its certificate, all recomputed from the code.
-    pub(in crate::coder) fn certified(
+    pub(super) fn certified(
         &mut self,
         sample: &Sample<T>,
         beta: f64,
@@ -367,12 +357,12 @@ impl<T: Real> Plan<T> {
     }
 
     /// Replaces the sample by an image (C, P).
-    pub(in crate::coder) fn set_target(&mut self, image: &[T]) {
+    pub(super) fn set_target(&mut self, image: &[T]) {
         self.fourier.forward_many(image, self.shape.spatial(), &mut self.x_f, &mut self.scratch);
     }
 
     /// D z of the last iteration, (C, P): x - rho g.
-    pub(in crate::coder) fn estimate(&mut self, rho: f64, image: &mut [T]) {
+    pub(super) fn estimate(&mut self, rho: f64, image: &mut [T]) {
         let scale = T::of(rho * self.fourier.n_pixels() as f64);
         for ((out, x), g) in self.dg_f.iter_mut().zip(&self.x_f).zip(&self.g_f) {
             *out = x - g.scale(scale);
@@ -381,7 +371,7 @@ impl<T: Real> Plan<T> {
     }
 
     /// An upper bound on max |D^T t| of an image, which no rounding falsifies, or `least` if that is larger.
-    pub(in crate::coder) fn bound(&mut self, t: &[f64], least: f64) -> f64 {
+    pub(super) fn bound(&mut self, t: &[f64], least: f64) -> f64 {
         self.set_image(t);
         let (fourier, g_f, pixels) = (&self.fourier, &self.g_f, self.fourier.n_pixels());
         let exact = Exact::new(&self.dictionary, self.shape, t);
@@ -403,7 +393,7 @@ impl<T: Real> Plan<T> {
 
 impl<T: Real> Group<T> {
     fn clear(&mut self) {
-        self.sums = Sums::default();
+        self.sums = ProxSums::default();
         self.canvas.clear();
         self.sum_f.fill(Complex::new(T::zero(), T::zero()));
     }
@@ -427,36 +417,6 @@ impl<T: Real> Group<T> {
         fourier.forward(&self.q[..fourier.n_pixels()], &mut self.q_f, &mut self.scratch);
         for (sum, d) in self.sum_f.chunks_exact_mut(self.q_f.len()).zip(d.chunks_exact(self.q_f.len())) {
             sum.iter_mut().zip(&self.q_f).zip(d).for_each(|((sum, q), d)| *sum += d * q);
-        }
-    }
-}
-
-/// out <- sum_c conj(a_c) b_c, for as many channels as there are spectra.
-pub(in crate::coder) fn conjugate_product<T: Real>(out: &mut [Complex<T>], a: &[Complex<T>], b: &[Complex<T>]) {
-    dispatch(ConjugateProduct { out, a, b });
-}
-
-struct ConjugateProduct<'a, T> {
-    out: &'a mut [Complex<T>],
-    a: &'a [Complex<T>],
-    b: &'a [Complex<T>],
-}
-
-impl<T: Real> Kernel for ConjugateProduct<'_, T> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<const FMA: bool>(self) {
-        for ((out, a), b) in self.out.iter_mut().zip(self.a).zip(self.b) {
-            out.re = a.re.fused::<FMA>(b.re, a.im * b.im);
-            out.im = a.re.fused::<FMA>(b.im, -(a.im * b.re));
-        }
-        let n = self.out.len();
-        for (a, b) in self.a.chunks_exact(n).zip(self.b.chunks_exact(n)).skip(1) {
-            for ((out, a), b) in self.out.iter_mut().zip(a).zip(b) {
-                out.re = a.re.fused::<FMA>(b.re, a.im.fused::<FMA>(b.im, out.re));
-                out.im = a.re.fused::<FMA>(b.im, (-a.im).fused::<FMA>(b.re, out.im));
-            }
         }
     }
 }

@@ -28,52 +28,33 @@
 //! (`dual.rs`). For dense codes the own point is far better: where the residual proves 90 % it proves 1 %.
 //!
 //! **Cost** K P (log P + C) + C^2 P per iteration; memory K P for v, K C P for the spectra of the filters and C^2 P for
-//! the small systems (`gram.rs`).
+//! the small systems (`splitting/gram.rs`).
 //!
 //! Reference: Wohlberg, "Efficient algorithms for convolutional sparse representations", IEEE TIP 25(1), 2016.
 
-mod gram;
-pub(super) mod plan;
-
-use super::{Coded, Coder, Status, relative};
-use crate::coder::{CoderConfig, StopRule};
+use super::splitting::{BALANCE_EVERY, Splitting, balance, default_rho};
+use super::stop::Stop;
+use super::{Coded, Coder, CoderConfig, Status};
 use crate::setting::positive;
 use crate::{Code, Dictionary, Real, Result, Sample};
-use plan::Plan;
 
-/// The rule on when rho is rebalanced.
-pub(super) const BALANCE_EVERY: usize = 10;
-/// Rebalancing moves rho by at most this factor at once, and not at all for smaller imbalances than the second.
-const BALANCE_LIMITS: (f64, f64) = (10.0, 1.2);
-
-/// The ADMM coder.
+/// Codes samples by ADMM.
 pub struct Admm<T: Real> {
     beta: f64,
     tol: f64,
     config: CoderConfig,
     dictionary: Dictionary<T>,
-    plan: Option<Plan<T>>,
+    plan: Option<Splitting<T>>,
 }
 
 impl<T: Real> Admm<T> {
-    /// A coder for a dictionary; `tol` is that of the stopping rule.
+    /// Makes a coder for a dictionary; `tol` is that of the stopping rule.
     pub fn new(dictionary: &Dictionary<T>, beta: f64, tol: f64, config: CoderConfig) -> Result<Self> {
         positive("beta", beta)?;
         positive("tol", tol)?;
         config.check_values()?;
         Ok(Admm { beta, tol, config, dictionary: dictionary.clone(), plan: None })
     }
-}
-
-/// The work memory for samples of this shape, planned anew when the shape changes.
-pub(super) fn planned<'a, T: Real>(
-    plan: &'a mut Option<Plan<T>>,
-    dictionary: &Dictionary<T>,
-    sample: &Sample<T>,
-) -> Result<&'a mut Plan<T>> {
-    dictionary.check_sample_shape(sample.shape())?;
-    plan.take_if(|plan| plan.shape != sample.shape());
-    Ok(plan.get_or_insert_with(|| Plan::new(dictionary, sample.shape())))
 }
 
 impl<T: Real> Coder<T> for Admm<T> {
@@ -91,7 +72,7 @@ impl<T: Real> Coder<T> for Admm<T> {
     fn code(&mut self, sample: &Sample<T>, start: Option<&Code<T>>) -> Result<Coded<T>> {
         let (beta, tol, config) = (self.beta, self.tol, &self.config);
         sample.check_whole()?;
-        let plan = planned(&mut self.plan, &self.dictionary, sample)?;
+        let plan = Splitting::planned(&mut self.plan, &self.dictionary, sample)?;
         let mut rho = config.rho.unwrap_or_else(|| default_rho(sample, beta));
         let correlation = plan.start(sample, start, beta, rho)?;
         if correlation <= beta && start.is_none_or(|code| code.nonzeros() == 0) {
@@ -102,27 +83,17 @@ impl<T: Real> Coder<T> for Admm<T> {
             }
         }
 
-        let mut best_dual = f64::NEG_INFINITY;
-        let mut look_again_at = 0;
+        let mut stop = Stop::new(config.stop, tol);
         for iter in 1..=config.max_iters {
             let step = plan.iterate(beta, rho, config.relaxation);
-            best_dual = best_dual.max(step.dual_value);
-            let gap = relative(step.objective - best_dual, step.objective);
-            let stop = match config.stop {
-                StopRule::Gap => iter >= look_again_at && gap <= tol,
-                StopRule::Residuals => step.primal_residual() <= tol && step.dual_residual() <= tol,
-                // The code may stay at zero for the first iterations, which is no sign that it should.
-                StopRule::Change => step.change() <= tol && (step.is_nonzero() || gap <= tol),
-            };
-            if stop {
+            if stop.is_due(iter, &step) {
                 let coded = plan.certified(sample, beta, tol, rho, iter, Status::Converged)?;
-                if config.stop != StopRule::Gap || coded.relative_gap() <= tol {
+                if stop.accepts(iter, &coded) {
                     return Ok(coded);
                 }
-                look_again_at = iter + (iter / 20).max(2);
             }
             if config.adaptive_rho && iter % BALANCE_EVERY == 0 {
-                let balanced = rho * balance(step.primal_residual(), step.dual_residual());
+                let balanced = rho * balance(step.residuals);
                 plan.rescale_dual(beta, rho, balanced);
                 rho = balanced;
             }
@@ -132,21 +103,8 @@ impl<T: Real> Coder<T> for Admm<T> {
 
     fn beta_max(&mut self, sample: &Sample<T>) -> Result<f64> {
         sample.check_whole()?;
-        let plan = planned(&mut self.plan, &self.dictionary, sample)?;
+        let plan = Splitting::planned(&mut self.plan, &self.dictionary, sample)?;
         let x: Vec<f64> = sample.data().iter().map(|v| v.f64()).collect();
         Ok(plan.bound(&x, 0.0))
     }
-}
-
-/// 50 beta / max|x|: scales with the data, so that the number of iterations does not depend on their unit.
-pub(super) fn default_rho<T: Real>(sample: &Sample<T>, beta: f64) -> f64 {
-    let peak = sample.data().iter().fold(0.0_f64, |m, v| m.max(v.f64().abs()));
-    if peak > 0.0 { 50.0 * beta / peak } else { 1.0 }
-}
-
-/// The factor on rho that brings the residuals together: the root of their ratio, within limits.
-pub(super) fn balance(primal: f64, dual: f64) -> f64 {
-    let (most, least) = BALANCE_LIMITS;
-    let factor = (primal / dual).sqrt().clamp(1.0 / most, most);
-    if factor.is_finite() && (factor > least || factor < 1.0 / least) { factor } else { 1.0 }
 }
