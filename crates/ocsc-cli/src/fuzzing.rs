@@ -5,7 +5,7 @@
 use crate::data::codes::{read_code, read_facts};
 use crate::data::{Source, SourceOptions};
 use crate::memory::Limit;
-use crate::record::read_records;
+use crate::run::record::read_records;
 use ocsc::{Axes, Samples, checkpoint};
 use std::path::Path;
 

@@ -1,6 +1,5 @@
 //! Ctrl-C and SIGTERM: at once, or, once a command listens, when it has saved what it has.
 
-use crate::console::Console;
 use ocsc::monitor::Monitor;
 use std::io::Write;
 use std::sync::OnceLock;
@@ -29,16 +28,17 @@ impl std::fmt::Display for Interrupted {
 
 impl std::error::Error for Interrupted {}
 
-/// From here on a signal ends the program with exit code 130. To be called once, at the start.
-pub fn handle_signals(console: &Console) {
+/// Makes a signal end the program with exit code 130 from here on, or says why it cannot. To be called once, at the start.
+pub fn handle_signals(say: impl FnOnce(&str)) {
     if let Err(error) = ctrlc::set_handler(heard) {
         // Nobody would read what the handler notes. A model file is replaced as a whole, so a sudden end leaves the last one.
         default_signals();
-        console.say(format!("Ctrl-C will end the program without a checkpoint: it cannot be caught ({error})"));
+        say(&format!("Ctrl-C will end the program without a checkpoint: it cannot be caught ({error})"));
     }
 }
 
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[expect(unsafe_code, reason = "system calls")]
 fn default_signals() {
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
         // SAFETY: gives signals back to the system, which takes no memory of ours.

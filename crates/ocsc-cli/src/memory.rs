@@ -1,25 +1,18 @@
 //! How much memory a run will need, and whether there is so much: said before it starts.
 
 use crate::console::{Console, counted};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use ocsc::memory::{self, Survey};
 use ocsc::text::size;
-use ocsc::{Config, Dictionary, Error, Real};
+use ocsc::{Config, Error, Real, Shape};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::process::Command;
 
 pub(crate) use ocsc::memory::{available, total};
 
-/// Says what will be needed, and refuses what is not there, with the method that would do.
-pub(crate) fn ensure<T: Real>(
-    survey: &Survey,
-    config: &Config,
-    dictionary: &Dictionary<T>,
-    limit: Option<usize>,
-    console: &Console,
-) -> Result<()> {
-    let filter = dictionary.shape();
+/// Says what learning will need.
+pub(crate) fn say<T: Real>(survey: &Survey, config: &Config, filter: Shape, console: &Console) {
     let (need, statistics) = survey.needs::<T>(config, filter);
     let sizes = survey.one_size.map_or("various sizes".to_owned(), |shape| shape.to_string());
     console.say(format!(
@@ -29,7 +22,6 @@ pub(crate) fn ensure<T: Real>(
         size(need as u64),
         size(statistics as u64)
     ));
-    Ok(survey.ensure::<T>(config, filter, limit)?)
 }
 
 /// What a process that an experiment started says when there is too little memory for it: a small file, whose name it is given
@@ -100,28 +92,18 @@ impl Limit {
     }
 }
 
-/// That the system has so much memory to give, where it says.
-pub(crate) fn ensure_free(what: &str, need: usize) -> Result<()> {
-    match available().filter(|free| need > *free) {
-        Some(free) => {
-            bail!("{what} need {}, {} are free: use fewer or smaller ones", size(need as u64), size(free as u64))
-        }
-        None => Ok(()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ocsc::{Method, Shape};
+    use ocsc::Method;
 
     #[test]
     fn a_refusal_says_how_much_is_needed() {
         let survey = Survey { samples: 1, one_size: Some(Shape::image(500, 500)), largest: 250_000, processes: 1 };
         let config = Config { method: Method::OcscPaper, ..Config::default() };
-        let dictionary = Dictionary::<f32>::random(100, Shape::image(11, 11), 2, 0).unwrap();
-        let error = ensure(&survey, &config, &dictionary, Some(1_000_000), &Console::new(true)).unwrap_err();
-        let (need, _) = survey.needs::<f32>(&config, dictionary.shape());
+        let filter = Shape::image(11, 11);
+        let error = anyhow::Error::from(survey.ensure::<f32>(&config, filter, Some(1_000_000)).unwrap_err());
+        let (need, _) = survey.needs::<f32>(&config, filter);
         assert!(error.to_string().contains("more than the 1.0 MB that the memory limit allows"), "{error:#}");
         assert_eq!(Refusal::of(&error.context("train.npy")), Some(Refusal { need: Some(need) }));
         assert_eq!(Refusal::of(&anyhow::anyhow!("100 filters need 9 GB, more than the 8 GB that are free")), None);

@@ -6,10 +6,10 @@
 use crate::console::{counted, told};
 use crate::data::{ChannelCounts, Source};
 use anyhow::Result;
-use ocsc::checkpoint::{Saved, from_bytes, read, to_bytes};
+use ocsc::checkpoint::{Saved, from_bytes, read};
 use ocsc::comm::{Comm, Solo, all_gather, all_gather_results, broadcast};
-use ocsc::learner::{Distributed, learner};
-use ocsc::{Config, Dictionary, Error, Learner, Real};
+use ocsc::run::Run;
+use ocsc::{Error, Real};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 use std::sync::Arc;
@@ -61,33 +61,9 @@ impl Ranks {
         from_bytes(&broadcast(&*self.comm, bytes)?, path)
     }
 
-    /// A learner, or this member's part of one.
-    pub(crate) fn member<T: Real>(
-        &self,
-        config: Config,
-        dictionary: Dictionary<T>,
-    ) -> ocsc::Result<Box<dyn Learner<T>>> {
-        if !self.is_team {
-            return learner(config, dictionary);
-        }
-        let together = Distributed::with_dictionary(config, dictionary, self.comm.clone())?;
-        Ok(Box::new(together.reproducible(self.reproducible)))
-    }
-
-    /// The learner that rank 0 starts, for everybody.
-    pub(crate) fn started<T: Real>(
-        &self,
-        start: impl FnOnce() -> Result<Box<dyn Learner<T>>>,
-    ) -> Result<Box<dyn Learner<T>>> {
-        if !self.is_team {
-            return start();
-        }
-        let bytes = match self.is_first() {
-            true => start().map_err(|e| Error::Source(told(&e))).and_then(|l| to_bytes(l.as_ref(), None)),
-            false => Ok(Vec::new()),
-        };
-        let saved = from_bytes::<T>(&broadcast(&*self.comm, bytes)?, Path::new("start"))?;
-        Ok(self.member(saved.config, saved.dictionary)?)
+    /// Has a run be made by all of them.
+    pub(crate) fn run<T: Real>(&self, run: Run<T>) -> Run<T> {
+        if self.is_team { run.comm(self.comm.clone(), self.reproducible) } else { run }
     }
 
     /// That all see the same samples: else a sample's number would mean something else to each.
@@ -128,16 +104,16 @@ impl Ranks {
         Ok(all)
     }
 
-    /// The sizes of all samples, each looked up by one member; zeros for those that cannot be read. With `check` a member may
-    /// refuse what it sees.
+    /// Returns the sizes of all samples, each looked up by one member; zeros where `known` returns none. It may refuse what it
+    /// is given.
     pub(crate) fn sizes(
         &self,
         source: &Source,
-        check: impl Fn(usize, Result<[usize; 3]>) -> Result<Option<[usize; 3]>>,
+        known: impl Fn(Result<[usize; 3]>) -> Result<Option<[usize; 3]>>,
     ) -> Result<Sizes> {
         let members = self.comm.size();
         let mine = (self.comm.rank()..source.len()).step_by(members).map(|i| {
-            let size = check(i, source.size(i))?.unwrap_or_default();
+            let size = known(source.size(i))?.unwrap_or_default();
             Ok(size.map(|n| u32::try_from(n).unwrap_or(u32::MAX)))
         });
         let mine = mine.collect::<Result<Sizes>>();

@@ -34,8 +34,10 @@ pub(crate) struct Traffic {
 
 // SAFETY: MPI was initialised with `Threading::Serialized` or more, and every use of the communicator is within a lock of
 // `traffic`, so that no two threads are in MPI at the same time.
+#[expect(unsafe_code, reason = "a communicator is a pointer, which is used within a lock")]
 unsafe impl Send for MpiComm {}
 // SAFETY: see above.
+#[expect(unsafe_code, reason = "the same")]
 unsafe impl Sync for MpiComm {}
 
 impl MpiComm {

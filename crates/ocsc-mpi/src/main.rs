@@ -88,7 +88,7 @@ fn main() -> ExitCode {
         0 => Console::new(program.common.quiet),
         rank => Console::of_rank(rank, program.common.quiet),
     };
-    ocsc_cli::handle_signals(&console);
+    ocsc_cli::handle_signals(|why| console.say(why));
     let done = match threading >= Threading::Serialized {
         true => run(&program, &comm, &console),
         false => Err(Error::msg(format!("expected an MPI library for programs with threads, found {threading:?}"))),
@@ -135,9 +135,9 @@ fn run(program: &Program, comm: &Arc<MpiComm>, console: &Console) -> Result<()> 
     });
     Common { threads: Some(threads), ..program.common }.set_threads(console).context("--threads")?;
     match &program.command {
-        Command::Learn(args) => commands::learn(&args.learn, &crew(args.reproducible), console)?,
-        Command::Evaluate(args) => commands::evaluate(args, &crew(false), console)?,
-        Command::Code(args) => commands::code(args, &crew(false), console)?,
+        Command::Learn(args) => commands::learn::run(&args.learn, &crew(args.reproducible), console)?,
+        Command::Evaluate(args) => commands::evaluate::run(args, &crew(false), console)?,
+        Command::Code(args) => commands::code::run(args, &crew(false), console)?,
     }
     let traffic = comm.traffic();
     if comm.size() > 1 {

@@ -97,7 +97,7 @@ fn learn_alone(words: &str) {
         learn: Learn,
     }
     let words = ["ocsc"].into_iter().chain(words.split_whitespace());
-    commands::learn(&Solo::parse_from(words).learn, &Ranks::alone(), &Console::new(true)).unwrap();
+    commands::learn::run(&Solo::parse_from(words).learn, &Ranks::alone(), &Console::new(true)).unwrap();
 }
 
 /// Samples of mixed sizes, some with holes, in batches that leave ranks without work at the end of a pass.

@@ -4,7 +4,7 @@
 //! rate asked for ([`super::resample`]) and cuts windows ([`super::window`]). Only the window asked for is read, never the
 //! recording, however long.
 
-use super::content::ReadOptions;
+use super::format::ReadOptions;
 use super::resample::Resampler;
 use super::window::{Window, Windows};
 use super::{flac, has_ending, mask, wav};

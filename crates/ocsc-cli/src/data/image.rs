@@ -2,11 +2,11 @@
 //!
 //! The crate `image` decodes; this file keeps the precision (8-bit, 16-bit and float samples go straight to the scalar
 //! type, floats as they are), separates the channels (gray: 1, colour: 3), drops alpha, and turns the picture as the
-//! camera was held. The header tells how much memory the pixels will take, before they are decoded. [`super::pages`] reads
+//! camera was held. The header tells how much memory the pixels will take, before they are decoded. [`super::tiff`] reads
 //! TIFF, [`super::jpeg`] tells a JPEG that was cut short. Preprocessing is the library's business.
 
-use super::content::{Header, ReadOptions};
-use super::pages::{self, Pages};
+use super::format::{Header, ReadOptions};
+use super::tiff::{self, Pages};
 use super::{jpeg, mask};
 use anyhow::{Context, Result, ensure};
 use image::metadata::Orientation;
@@ -61,7 +61,7 @@ impl Picture {
         let path = &self.path;
         let len = file::open(path)?.metadata()?.len();
         ensure!(len > 0, "the file is empty; expected an image");
-        if pages::is_tiff(path)? {
+        if tiff::is_tiff(path)? {
             return Pages::open(path)?.get(0, options);
         }
         let reader = reader(path)?;
@@ -83,7 +83,7 @@ fn reader(path: &Path) -> Result<ImageReader<BufReader<File>>> {
 
 /// What the header of a file tells.
 fn header(path: &Path) -> Result<Header> {
-    if pages::is_tiff(path)? {
+    if tiff::is_tiff(path)? {
         return Pages::open(path)?.header(0);
     }
     let whole = reader(path)?;

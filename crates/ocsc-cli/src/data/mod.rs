@@ -1,8 +1,8 @@
 //! Data on disk: samples in, codes and reconstructions out.
 //!
 //! [`Source`] opens what the command line names, joins it into one numbered list, and hands the library one sample at a
-//! time. [`folder`], [`pattern`] and [`list`] find files. Each format has its file: [`mod@image`], [`jpeg`] and [`pages`]
-//! ([`page`], [`directory`], [`bands`]) decode pictures, [`cifar`] batches of them, [`audio`] recordings ([`wav`], [`flac`]); [`npy`], [`npz`] and [`mat`] turn a header
+//! time. [`folder`], [`pattern`] and [`list`] find files. Each format has its file: [`mod@image`], [`jpeg`] and [`tiff`]
+//! decode pictures, [`cifar`] batches of them, [`audio`] recordings ([`wav`], [`flac`]); [`npy`], [`npz`] and [`mat`] turn a header
 //! that was checked against the file's length into an [`array::Array`]; [`axes`] says what its axes mean and [`stack`] cuts
 //! it into samples. [`select`] and [`hold_out`] choose among the samples; [`resize`] and [`crop`] change what is seen of each,
 //! [`channels`] brings gray pictures among colours to theirs, and [`mask`] says which values were observed. Decoders run
@@ -17,17 +17,16 @@
 pub(crate) mod array;
 pub(crate) mod audio;
 pub(crate) mod axes;
-mod bands;
 mod channels;
 mod cifar;
 mod code_facts;
 pub(crate) mod codes;
-mod content;
 mod crop;
-mod directory;
 mod failure;
+mod file_names;
 mod flac;
 mod folder;
+mod format;
 mod guard;
 mod hold_out;
 mod identity;
@@ -38,17 +37,15 @@ mod mask;
 mod mat;
 mod npy;
 mod npz;
-mod page;
-mod pages;
 mod pattern;
 pub(crate) mod raw;
 mod resample;
 mod resize;
 mod select;
 mod stack;
-mod stems;
 #[cfg(test)]
 mod tests;
+mod tiff;
 mod wav;
 mod window;
 pub(crate) mod write;
@@ -66,14 +63,14 @@ use crate::memory::Limit;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use array::Array;
 use axes::Convention;
-use content::{Content, Header, ReadOptions};
 use crop::Crop;
+use format::{Content, Header, ReadOptions};
 use guard::guarded;
 use ocsc::{Config, Error, Real, Sample, Samples};
-use pages::Pages;
 use stack::Stack;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use tiff::Pages;
 
 /// What the numbers and sizes of samples take that are held of each.
 const BYTES_PER_SAMPLE: u64 = 24;
@@ -170,8 +167,8 @@ impl Source {
         };
         files.extend(masks.iter().flat_map(|masks| masks.files().to_vec()));
         let files = Arc::new(files);
-        let wish = |part: &Part| stems::Wish { stem: part.stem.clone(), count: part.len };
-        let stems = stems::assign(&parts.iter().map(wish).collect::<Vec<_>>());
+        let wish = |part: &Part| file_names::Wish { stem: part.stem.clone(), count: part.len };
+        let stems = file_names::assign(&parts.iter().map(wish).collect::<Vec<_>>());
         for (part, stem) in parts.iter_mut().zip(stems) {
             part.stem = stem;
         }
@@ -208,7 +205,7 @@ impl Source {
 
     /// A file name without ending for what is computed from sample `index`; no two samples share one.
     pub(crate) fn file_stem(&self, index: usize) -> String {
-        let name = self.find(index).map(|(part, i)| stems::numbered(&part.stem, i, part.len));
+        let name = self.find(index).map(|(part, i)| file_names::numbered(&part.stem, i, part.len));
         name.unwrap_or_else(|| format!("sample-{index}"))
     }
 
@@ -383,7 +380,7 @@ impl Opening<'_> {
             "npz" => {
                 for (array, stack) in open_npz(file, pick, options)? {
                     let (name, stem) = match array {
-                        Some(a) => (format!("{}:{a}", file.display()), format!("{stem}-{}", stems::clean(&a))),
+                        Some(a) => (format!("{}:{a}", file.display()), format!("{stem}-{}", file_names::clean(&a))),
                         None => (name.clone(), stem.clone()),
                     };
                     self.push(name, stem, Content::Array(stack))?;
@@ -408,7 +405,7 @@ impl Opening<'_> {
                 guarded(open).map_or_else(|e| damaged(false, e), |recording| Ok(Content::Recording(recording)))?
             }
             // Only TIFF has pages, and its name nearly always says so: other files are not opened before their turn.
-            "tif" | "tiff" if pages::is_tiff(file).unwrap_or(false) => match guarded(|| Pages::open(file)) {
+            "tif" | "tiff" if tiff::is_tiff(file).unwrap_or(false) => match guarded(|| Pages::open(file)) {
                 Ok(pages) => Content::Pages(pages.with_axes(options.axes.as_ref())?),
                 Err(e) => damaged(true, e)?,
             },

@@ -1,6 +1,6 @@
 //! Raw frames from a pipe, as `ffmpeg -f rawvideo` writes them: one after the other, nothing in between.
 //!
-//! A pipe has neither a length nor a second pass, so this is no [`super::Source`]; [`crate::stream`] learns and codes from it.
+//! A pipe has neither a length nor a second pass, so this is no [`super::Source`]; [`crate::run::pipe`] learns and codes from it.
 
 use super::mask;
 use anyhow::{Context, Result};

@@ -6,7 +6,7 @@
 
 use super::array::{Array, Dtype};
 use super::axes::{self, Convention, show_shape};
-use super::content::ReadOptions;
+use super::format::ReadOptions;
 use super::window::{Window, Windows};
 use anyhow::{Result, bail, ensure};
 use ocsc::{Axes, Real, Sample, Shape};

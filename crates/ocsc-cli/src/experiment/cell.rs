@@ -5,18 +5,19 @@ use super::child::{self, Ended};
 use crate::args::{Args, Command, Learn};
 use crate::console::{Console, Interrupted};
 use crate::data::channels_before;
-use crate::learn;
-use crate::model::{Prepared, preprocessing};
-use crate::open;
-use crate::outputs::Outputs;
-use crate::record::{Record, read_records};
+use crate::ranks::Ranks;
 use crate::report::Triplet;
-use crate::triplet::triplets;
+use crate::report::triplet::triplets;
+use crate::run::begin;
+use crate::run::dataset;
+use crate::run::model::Prepared;
+use crate::run::outputs::Outputs;
+use crate::run::record::{Record, read_records};
 use anyhow::{Context, Result, bail};
 use clap::Parser;
 use ocsc::checkpoint;
-use ocsc::learner::initial;
 use ocsc::replace::write_file;
+use ocsc::run::Run;
 use ocsc::{Sample, Samples};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -123,14 +124,15 @@ impl Cell {
     /// Finds out the capacity for each of the limits, also of a cell that was kept: the account may be another one by now.
     pub(super) fn count_capacity(mut self, folder: &Path, limits: &[usize]) -> Result<Cell> {
         let args = self.parsed(&self.file(folder, ".safetensors"))?;
-        let (source, _) = open::for_learning(&args, None, &Console::new(true))?;
-        let config =
-            args.model.config(source.rank(), preprocessing(args.model.preprocess(), &source)?, source.is_arrays())?;
-        let prepared = Prepared::new(&source, &config.preprocess);
-        let channels = Samples::<f32>::get(&prepared, 0)?.shape().channels;
-        let dictionary = initial::<f32>(&config, channels)?;
-        let survey = learn::survey(&source, &config, &dictionary)?;
-        let most = |limit: &usize| (*limit, survey.most_samples::<f32>(&config, dictionary.shape(), *limit));
+        let (source, _) = dataset::for_learning(&args, None, &Console::new(true))?;
+        let config = begin::new_config(&args, &source)?;
+        let sizes = dataset::sizes(&Ranks::alone(), &source, false)?;
+        let samples = Prepared::new(&source, &config.preprocess).sized(&sizes);
+        // Not to be refused for what this machine has free: what is asked is what others would need.
+        let run = Run::<f32>::new(config.clone()).memory_limit(usize::MAX).start(&samples)?;
+        let filter = run.learner().dictionary().shape();
+        let survey = run.survey().context("no sample whose size is known")?;
+        let most = |limit: &usize| (*limit, survey.most_samples::<f32>(&config, filter, *limit));
         let capacity: Vec<_> = limits.iter().map(most).collect();
         if capacity != self.capacity {
             self.capacity = capacity;
@@ -153,7 +155,7 @@ impl Cell {
     /// Draws the first test samples, their reconstructions and differences.
     fn draw(&mut self, folder: &Path, pictures: usize) -> Result<()> {
         let model = self.file(folder, ".safetensors");
-        let (source, test) = open::for_learning(&*self.parsed(&model)?, None, &Console::new(true))?;
+        let (source, test) = dataset::for_learning(&*self.parsed(&model)?, None, &Console::new(true))?;
         let Some(test) = test else { return Ok(()) };
         let mut files = Outputs::default();
         files.read("one of the data", source.files().iter().chain(test.files()));

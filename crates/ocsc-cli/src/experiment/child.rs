@@ -118,6 +118,7 @@ struct Tied(Child);
 impl Tied {
     /// Passes Ctrl-C on.
     #[cfg(unix)]
+    #[expect(unsafe_code, reason = "a system call")]
     fn interrupt(&self) {
         if let Ok(group) = libc::pid_t::try_from(self.0.id()) {
             // SAFETY: a system call without pointers. The group is that of a child that was not waited for, so it is no other's.
@@ -139,6 +140,7 @@ impl Drop for Tied {
 
 /// Has the system kill the child when this thread dies, and keeps signals of the terminal from it. To be called, as the start of
 /// the child, from the main thread, which lives as long as the process.
+#[allow(unsafe_code, reason = "system calls between fork and exec")]
 fn tie_to_this_process(command: &mut Command) {
     #[cfg(unix)]
     std::os::unix::process::CommandExt::process_group(command, 0);

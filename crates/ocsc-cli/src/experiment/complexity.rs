@@ -4,8 +4,8 @@ use super::NOT_RUN;
 use super::fit::exponent;
 use super::runs::{Run, Runs};
 use super::settings::Printed;
-use crate::chart::{Chart, Series, Style};
-use crate::record::spans;
+use crate::report::chart::{Chart, Series, Style};
+use crate::report::objective::spans;
 use crate::report::{Entry, Section, Table};
 
 /// A size that is varied.

@@ -12,20 +12,20 @@
 use super::cell::Cell;
 use super::fit::exponent;
 use super::{NOT_RUN, runs::Runs};
-use crate::chart::{Chart, Series, Style};
 use crate::console::{Console, Interrupted, interrupted};
 use crate::interrupt::UntilInterrupted;
-use crate::learn;
-use crate::model::{Prepared, preprocessing};
-use crate::open;
+use crate::report::chart::{Chart, Series, Style};
 use crate::report::{Entry, Section, Table};
-use crate::watch::{Log, Watch};
+use crate::run::begin;
+use crate::run::dataset;
+use crate::run::log::Log;
+use crate::run::model::Prepared;
+use crate::run::observer::Watch;
 use anyhow::Result;
 use ocsc::learner::{Step, coder};
 use ocsc::monitor::Monitor;
 use ocsc::settings::BlockDescentConfig;
-use ocsc::train::{Ended, Outcome, Progress, Schedule, code_each, train, visiting_order};
-use ocsc::train::{Observer, Snapshot};
+use ocsc::train::{Ended, Observer, Outcome, Snapshot, code_each};
 use ocsc::update::{BlockDescent, Update};
 use ocsc::{Config, Dictionary, Error, Samples};
 use std::ops::ControlFlow;
@@ -39,19 +39,16 @@ const GROWTH: f64 = 1.5;
 
 pub(super) fn run(mut cell: Cell, folder: &Path, console: &Console) -> Result<Cell> {
     let args = cell.parsed(&cell.file(folder, ".safetensors"))?;
-    let (source, _) = open::for_learning(&args, None, console)?;
-    let mut config =
-        args.model.config(source.rank(), preprocessing(args.model.preprocess(), &source)?, source.is_arrays())?;
-    config.passes = args.model.passes().unwrap_or(config.passes);
-    let preprocess = config.preprocess.clone();
-    let samples = Prepared::new(&source, &preprocess);
-    let order = visiting_order(source.len(), config.seed, 0);
-    let mut learner = learn::started::<f32>(&args, config.clone(), &samples, &order, |i| source.reading(i), console)?;
+    let (source, _) = dataset::for_learning(&args, None, console)?;
+    let config = begin::new_config(&args, &source)?;
+    let samples = Prepared::new(&source, &config.preprocess);
+    let run = begin::begin::<f32>(&args, config.clone(), None, source.rank(), console)?;
+    let mut run = run.start(&samples).map_err(|error| begin::advised(error, |i| source.reading(i)))?;
     let log = Log::open(&cell.file(folder, ".jsonl"), None)?;
     let bar = console.progress("learning", config.passes.saturating_mul(source.len()), 0);
     let watch = Watch::new(bar, Some(log), None);
     let mut look = Look { watch, samples: &samples, next: 1.0, points: Vec::new() };
-    let outcome = train(learner.as_mut(), &samples, None, &Schedule::default(), Progress::default(), &mut look)?;
+    let outcome = run.train(&samples, None, &mut look)?;
     if outcome.ended == Ended::Stopped || interrupted() {
         return Err(Interrupted(format!("{}: interrupted", cell.title())).into());
     }
@@ -103,7 +100,7 @@ fn stationarity(
     dictionary: &Dictionary<f32>,
     samples: &dyn Samples<f32>,
 ) -> ocsc::Result<Option<f64>> {
-    let average = BlockDescentConfig { forgetting: 1.0, sweeps: 1, reseed: false, tol: 0.0 };
+    let average = BlockDescentConfig { forgetting: 1.0, reseed: false, tol: 0.0, ..BlockDescentConfig::default() };
     let mut descent = BlockDescent::new(average, config.boundary, config.seed);
     let mut coder = coder(config, dictionary, NEARLY_EXACT)?;
     code_each(coder.as_mut(), dictionary, samples, &UntilInterrupted, |_, item| -> ocsc::Result<()> {

@@ -4,12 +4,13 @@
 use super::NOT_RUN;
 use super::run::SPLIT_SEED;
 use super::runs::{Run, Runs};
-use crate::chart::{Chart, Series, Style};
 use crate::console::bytes;
-use crate::picture::dictionary_mosaic;
-use crate::record::{Event, Record, spans};
+use crate::experiment::t_test::{BySeed, Summary, differ};
+use crate::report::chart::{Chart, Series, Style};
+use crate::report::objective::spans;
+use crate::report::picture::dictionary_mosaic;
 use crate::report::{Entry, Section, Table};
-use crate::student::{BySeed, Summary, differ};
+use crate::run::record::{Event, Record};
 use anyhow::Result;
 use ocsc::checkpoint;
 use std::collections::BTreeMap;

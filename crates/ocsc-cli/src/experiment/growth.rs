@@ -4,11 +4,11 @@ use super::NOT_RUN;
 use super::cell::Outcome;
 use super::curves::shown;
 use super::runs::{Run, Runs};
-use crate::chart::{Chart, Series, Style};
 use crate::console::bytes;
-use crate::record::spans;
+use crate::experiment::t_test::Summary;
+use crate::report::chart::{Chart, Series, Style};
+use crate::report::objective::spans;
 use crate::report::{Entry, Section, Table};
-use crate::student::Summary;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A figure of a run.

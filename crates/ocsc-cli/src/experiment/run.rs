@@ -4,12 +4,12 @@ use super::cell::{Cell, Outcome};
 use super::settings::{Kind, Settings};
 use super::{convergence, solvers};
 use crate::args::memory_size;
-use crate::code::make_folder;
 use crate::console::{Console, Interrupted, counted, interrupted, told};
 use crate::exit::PassedOver;
 use crate::interrupt::end_now;
 use crate::memory;
-use crate::open;
+use crate::run::dataset;
+use crate::run::folder::make_folder;
 use anyhow::{Context, Result, bail};
 use ocsc::Method;
 use ocsc::replace::write_file;
@@ -199,7 +199,7 @@ fn images(settings: &Settings, place: &Place<'_>) -> Result<usize> {
     let method = Method::default().to_string();
     let words = words(settings, place.data, &method, settings.first_seed, &[]);
     let cell = Cell { method, words, ..Cell::default() };
-    let (source, _) = open::for_learning(&*cell.parsed(&place.folder)?, None, &Console::new(true))?;
+    let (source, _) = dataset::for_learning(&*cell.parsed(&place.folder)?, None, &Console::new(true))?;
     Ok(source.len())
 }
 

@@ -2,7 +2,7 @@
 
 use super::cell::{Cell, Outcome, read};
 use super::settings::{Settings, names};
-use crate::record::{Record, read_records};
+use crate::run::record::{Record, read_records};
 use anyhow::{Context, Result, ensure};
 use std::path::{Path, PathBuf};
 

@@ -1,7 +1,7 @@
 //! One part of a report: words, tables, figures and pictures of one experiment.
 
 use super::Triplet;
-use crate::chart::{Chart, quoted};
+use crate::report::chart::{Chart, quoted};
 
 /// What one experiment has to show. Empty parts are left out.
 #[derive(Clone, Debug, Default)]

@@ -1,8 +1,9 @@
 //! Checks of the page, and a made-up run to look at: with `OCSC_GALLERY=FOLDER` set, it is written there.
 
 use super::*;
-use crate::picture::{dictionary_mosaic, difference, image_gray};
-use crate::record::{Event, Record, objective_charts};
+use crate::report::objective::objective_charts;
+use crate::report::picture::{dictionary_mosaic, difference, image_gray};
+use crate::run::record::{Event, Record};
 use ocsc::{Dictionary, Sample, Shape};
 use std::f64::consts::{PI, TAU};
 

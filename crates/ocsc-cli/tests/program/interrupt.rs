@@ -261,16 +261,17 @@ fn a_failure_in_the_middle_keeps_what_was_learned() {
     goes_on(&bench);
 }
 
-/// Killed at random moments, more than fifty times, and resumed each time.
+/// Kills a run at random moments, 55 times or as often as `OCSC_KILLS` says, and resumes it each time.
 #[test]
 fn kills_at_any_moment_leave_a_loadable_checkpoint() {
     let bench = Bench::with_data(50);
     bench.learn(&format!("{RUN} --out whole.safetensors")).ok();
     let whole = dictionary_bytes(&bench.path("whole.safetensors"));
     let mut next = noise(7);
+    let wanted = std::env::var("OCSC_KILLS").map_or(55, |n| n.parse().expect("OCSC_KILLS is a number"));
     let (mut kills, mut finished) = (0, 0);
     let leftovers = || bench.names("").iter().filter(|name| name.contains(".ocsc-")).count();
-    while kills < 55 || finished == 0 {
+    while kills < wanted || finished == 0 {
         let resumed = bench.path("m.safetensors").exists();
         let every = if kills % 2 == 0 { "1" } else { "0.00005min" };
         let what =
@@ -283,7 +284,7 @@ fn kills_at_any_moment_leave_a_loadable_checkpoint() {
         // Up to 60 ms, or to the end once there were enough.
         let patience = Duration::from_micros((30_000.0 * (1.0 + next())) as u64);
         let start = Instant::now();
-        while child.try_wait().unwrap().is_none() && (kills >= 55 || start.elapsed() < patience) {
+        while child.try_wait().unwrap().is_none() && (kills >= wanted || start.elapsed() < patience) {
             std::thread::sleep(Duration::from_micros(300));
         }
         match child.try_wait().unwrap() {

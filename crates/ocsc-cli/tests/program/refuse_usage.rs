@@ -75,9 +75,9 @@ fn options_that_do_not_fit_the_data() {
     learn("--size 17 --init patches").refused(1, &["train.npy[", "17x17", "16x16"]);
     learn("--size 3000000000x3000000000").refused(1, &["train.npy[", "16x16"]);
     learn("--axes NCHW").refused(1, &["train.npy", "(2, 16, 16)", "--axes NCHW"]);
-    learn("--preprocess blur").refused(1, &["gray, mean, scale, lowpass, whiten, lcn, taper", "blur"]);
-    learn("--preprocess lcn,gray").refused(1, &["gray first and taper last"]);
-    learn("--preprocess lowpass=0").refused(1, &["lowpass", "above 0"]);
+    learn("--preprocess blur").refused(2, &["gray, mean, scale, lowpass, whiten, lcn, taper", "blur"]);
+    learn("--preprocess lcn,gray").refused(2, &["gray first and taper last"]);
+    learn("--preprocess lowpass=0").refused(2, &["lowpass", "above 0"]);
     learn("--preprocess whiten").refused(1, &["train.npy", "`whiten`", "signals", "16x16"]);
     learn("--filters 10000000").refused(2, &["--filters"]);
     let many = bench.run("learn train.npy --out m --filters 10000000 --size 5");
@@ -90,7 +90,7 @@ fn nonnegative_codes_with_a_method_that_does_not_learn_so() {
     let bench = Bench::with_data(2);
     let learn = "learn train.npy --out m --filters 4 --size 5 --nonnegative";
     for method in ["ocsc-paper", "fcsc", "ffcsc", "cbpdn", "consensus", "deconvnet", "ocdl1", "ocdl2", "osc"] {
-        let told = ["nonnegative codes", "expected the method `ocsc`", method];
+        let told = ["--nonnegative: expected false", "does not obey it (ocsc would)", method];
         bench.run(&format!("{learn} --method {method}")).refused(1, &told);
         assert!(!bench.path("m").exists());
     }

@@ -29,6 +29,7 @@ fn count(bytes: isize) {
 }
 
 // SAFETY: hands every call on to the system's allocator unchanged; the records are plain thread-local numbers.
+#[expect(unsafe_code, reason = "an allocator that counts")]
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size() as isize);

@@ -3,7 +3,7 @@
 use super::*;
 use crate::data::npy;
 use crate::data::window::{Window, Windows};
-use crate::record::peak_rss_bytes;
+use crate::run::record::peak_rss_bytes;
 use proptest::prelude::*;
 use std::io::{Seek, SeekFrom, Write};
 

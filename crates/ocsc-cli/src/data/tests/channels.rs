@@ -3,9 +3,9 @@
 use super::*;
 use crate::ranks::Ranks;
 use ::image::{GrayImage, Luma, Rgb, RgbImage, Rgba, RgbaImage};
+use ::tiff::encoder::{TiffEncoder, colortype};
+use ::tiff::tags::ExtraSamples;
 use std::fs::File;
-use tiff::encoder::{TiffEncoder, colortype};
-use tiff::tags::ExtraSamples;
 
 fn folder_of(kinds: &str) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();

@@ -126,8 +126,8 @@ fn nan_is_missing_if_asked_for() {
     assert_eq!(truths(&Source::open(&[path], &both).unwrap(), 0), "1010");
 
     let tiff = folder.path().join("x.tif");
-    let mut encoder = tiff::encoder::TiffEncoder::new(std::fs::File::create(&tiff).unwrap()).unwrap();
-    encoder.write_image::<tiff::encoder::colortype::Gray32Float>(2, 1, &[f32::NAN, 0.5]).unwrap();
+    let mut encoder = ::tiff::encoder::TiffEncoder::new(std::fs::File::create(&tiff).unwrap()).unwrap();
+    encoder.write_image::<::tiff::encoder::colortype::Gray32Float>(2, 1, &[f32::NAN, 0.5]).unwrap();
     drop(encoder);
     assert_contains(&refusal(&tiff, ""), &["x.tif", "--nan-is-missing"]);
     assert_eq!(truths(&Source::open(&[tiff], &missing).unwrap(), 0), "01");

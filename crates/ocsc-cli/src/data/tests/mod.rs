@@ -16,7 +16,6 @@ mod jpeg;
 mod limits;
 mod masks;
 mod mat;
-mod pages;
 mod raw;
 mod resample;
 mod resize;
@@ -24,6 +23,7 @@ mod select;
 mod shared;
 mod source;
 mod specimens;
+mod tiff;
 
 use super::{Source, SourceOptions};
 use anyhow::Result;

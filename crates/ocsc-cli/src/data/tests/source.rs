@@ -1,9 +1,9 @@
 //! Folders, several paths, limits, and names.
 
 use super::*;
+use crate::data::file_names::{Wish, assign, numbered};
 use crate::data::folder::natural;
 use crate::data::npy;
-use crate::data::stems::{Wish, assign, numbered};
 use ::image::{DynamicImage, ImageBuffer, Luma};
 use std::collections::HashSet;
 
@@ -97,5 +97,5 @@ fn stems_are_unique_and_ordered() {
     }
     assert_eq!((stems[0].as_str(), stems[1].as_str(), stems[3].as_str()), ("cat", "cat-2", "Cat-3"));
     assert_eq!((stems[5].as_str(), stems[6].as_str()), ("t-00003-2", "t-0003"));
-    assert_eq!(crate::data::stems::clean("../a b/c.d"), "___a_b_c_d");
+    assert_eq!(crate::data::file_names::clean("../a b/c.d"), "___a_b_c_d");
 }

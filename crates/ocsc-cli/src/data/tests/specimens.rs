@@ -6,12 +6,12 @@ use crate::data::Facts;
 use crate::data::codes::write_code;
 use crate::data::{npy, npz};
 use ::image::{DynamicImage, GrayImage, ImageBuffer, ImageFormat, LumaA, Rgb, RgbImage};
+use ::tiff::encoder::{TiffEncoder, colortype};
 use ocsc::learner::learner;
 use ocsc::monitor::Silent;
 use ocsc::train::Progress;
 use ocsc::{Atom, Code, Config, Dictionary, Sample, Shape, checkpoint};
 use std::io::{Cursor, Write};
-use tiff::encoder::{TiffEncoder, colortype};
 
 /// The names and bytes of all specimens.
 pub(super) fn specimens() -> Vec<(&'static str, Vec<u8>)> {
@@ -73,11 +73,11 @@ fn pictures() -> Vec<(&'static str, Vec<u8>)> {
 /// Two deflated pages of four bands each.
 fn pages() -> Vec<u8> {
     let mut bytes = Cursor::new(Vec::new());
-    let pack = tiff::encoder::Compression::Deflate(tiff::encoder::DeflateLevel::Balanced);
+    let pack = ::tiff::encoder::Compression::Deflate(::tiff::encoder::DeflateLevel::Balanced);
     let mut encoder = TiffEncoder::new(&mut bytes).unwrap().with_compression(pack);
     for page in 0..2 {
         let mut image = encoder.new_image::<colortype::RGB16>(3, 2).unwrap();
-        image.extra_samples(&[tiff::tags::ExtraSamples::Unspecified]).unwrap();
+        image.extra_samples(&[::tiff::tags::ExtraSamples::Unspecified]).unwrap();
         image.write_data(&(0..24).map(|i| 100 * page + i).collect::<Vec<u16>>()).unwrap();
     }
     bytes.into_inner()

@@ -1,0 +1,290 @@
+//! `ocsc code` and `ocsc reconstruct`: samples to sparse codes and back.
+
+mod stream;
+
+use crate::args::Code;
+use crate::console::{self, Console, Interrupted, counted, share, told};
+use crate::data::{Facts, Source, codes};
+use crate::exit::check_passed_over;
+use crate::ranks::{Ranks, Sizes};
+use crate::run::dataset;
+use crate::run::folder::{make_folder, say_existing};
+use crate::run::model::{self, Prepared, check_masked, precision_advice};
+use crate::run::outputs::Outputs;
+use crate::run::pipe;
+use anyhow::{Context, Result, bail, ensure};
+use ocsc::checkpoint::Saved;
+use ocsc::coder::{Coded, Status};
+use ocsc::comm::{Comm, Shard, all_gather, broadcast};
+use ocsc::learner::coder;
+use ocsc::monitor::Monitor;
+use ocsc::settings::Dtype;
+use ocsc::train::code_each;
+use ocsc::{Config, Real, Sample, Samples, replace};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Codes are this close to optimal unless the call says otherwise.
+const DEFAULT_TOL: f64 = 0.01;
+
+/// `ocsc code`.
+pub fn run(args: &Code, ranks: &Ranks, console: &Console) -> Result<()> {
+    let saved = ranks.load::<f32>(&args.model)?;
+    model::say_unsealed(&saved, &args.model, console);
+    match args.coding.settings.apply(&saved.config, DEFAULT_TOL)?.dtype {
+        Dtype::F32 => code::<f32>(args, ranks, console),
+        Dtype::F64 => code::<f64>(args, ranks, console),
+    }
+}
+
+fn code<T: Real>(args: &Code, ranks: &Ranks, console: &Console) -> Result<()> {
+    let saved = ranks.load::<T>(&args.model)?;
+    let config = args.coding.settings.apply(&saved.config, DEFAULT_TOL)?;
+    let mut coder = coder(&config, &saved.dictionary, config.tol)?;
+    if pipe::is_wanted(&args.data)? {
+        ensure!(!ranks.is_many(), "-: expected data that all ranks can read, found standard input");
+        return stream::code(args, &config, &saved, coder.as_mut(), console);
+    }
+    let (source, sizes) = dataset::for_coding(&args.data, &config, saved.dictionary.shape(), ranks, console)?;
+    check_masked(&config.preprocess, source.is_masked())?;
+    let all = source.len();
+    let facts = facts(&saved, &config, source.is_masked());
+    let (source, sizes) = uncoded(args, ranks, source, sizes, &facts, console)?;
+    if source.len() == 0 {
+        let codes = if all == 1 { "the code is".to_owned() } else { format!("all {all} codes are") };
+        return console.result(format!("{codes} in {} already", args.out.display()));
+    }
+    let samples = Prepared::new(&source, &config.preprocess).sized(&sizes);
+    let part = Shard::<T>::of(ranks.comm(), &samples);
+    make_folder(&args.out)?;
+    let bar = console.progress("coding", part.len(), 0);
+    let mut tally = Tally::new(args, &config, saved.dictionary.rank(), facts, bar);
+    console::catch_interrupts();
+    let monitor = tally.monitor();
+    let coded = code_each(coder.as_mut(), &saved.dictionary, &part, &*monitor, |i, item| -> Result<()> {
+        match item {
+            Ok(item) => {
+                let number = part.number(i);
+                tally.add(&source.file_stem(number), source.name(number), item.sample, item.coded)
+            }
+            Err(error) if args.data.strict => bail!(error),
+            Err(error) => {
+                tally.skip(error.to_string());
+                Ok(())
+            }
+        }
+    });
+    match coded {
+        // Told to the others with the rest.
+        Err(error) if matches!(error.downcast_ref(), Some(ocsc::Error::Stopped)) => tally.interrupted = 1,
+        coded => coded?,
+    }
+    tally.all_gather(ranks.comm())?;
+    tally.report(Some(source.len()), console)
+}
+
+/// Checks that no code would be written over what the call reads, nor taken for what the call would make, and returns the samples
+/// that are to be coded.
+fn uncoded(
+    args: &Code,
+    ranks: &Ranks,
+    source: Source,
+    sizes: Sizes,
+    facts: &Facts,
+    console: &Console,
+) -> Result<(Source, Sizes)> {
+    // One process looks, before any writes: others would see what it has written meanwhile.
+    let look = || -> Result<Vec<u8>> {
+        let mut files = Outputs::default();
+        files.read("the model", [&args.model]);
+        files.read("one of the data", source.files());
+        let (mut is_there, mut unknown) = (Vec::with_capacity(source.len()), 0);
+        for i in 0..source.len() {
+            let path = args.out.join(format!("{}.npz", source.file_stem(i)));
+            let there = files.write("--out", &path)?;
+            if there && args.skip_existing {
+                unknown += usize::from(!is_made_by(facts, &path)?);
+            }
+            is_there.push(u8::from(there));
+        }
+        if unknown > 0 {
+            console.say(format!(
+                "{} not say which model made it (written before codes did, or elsewhere): taken as it is",
+                share(unknown, source.len(), "code", ["does", "do"])
+            ));
+        }
+        Ok(is_there)
+    };
+    let looked = if ranks.is_first() { look() } else { Ok(Vec::new()) };
+    let is_there = broadcast(ranks.comm(), looked.map_err(|e| ocsc::Error::Source(told(&e))))?;
+    replace::remove_leftovers_in(&args.out);
+    let n_there = is_there.iter().filter(|is_there| **is_there == 1).count();
+    say_existing("code", n_there, source.len(), &args.out, args.skip_existing, console);
+    if n_there == 0 || !args.skip_existing {
+        return Ok((source, sizes));
+    }
+    let missing: Vec<usize> = (0..source.len()).filter(|i| is_there[*i] == 0).collect();
+    Ok((source.only(&missing), missing.iter().map(|i| sizes[*i]).collect()))
+}
+
+/// Refuses a code that is there already and was made otherwise than the call would make it. Returns whether its file says which
+/// model made it.
+pub(crate) fn is_made_by(wanted: &Facts, path: &Path) -> Result<bool> {
+    let found = codes::read_facts(path).context("--skip-existing")?;
+    if let Some(difference) = found.difference(wanted) {
+        bail!(
+            "--skip-existing: {}: {difference}; code all anew without --skip-existing, or name another --out",
+            path.display()
+        );
+    }
+    Ok(found.model.is_some())
+}
+
+/// What all codes of a call are made with.
+pub(crate) fn facts<T: Real>(saved: &Saved<T>, config: &Config, masked: bool) -> Facts {
+    Facts {
+        beta: Some(config.beta),
+        model: Some(saved.dictionary_checksum.clone()),
+        preprocess: Some(config.preprocess.to_string()),
+        boundary: Some(config.boundary.to_string()),
+        masked: Some(masked),
+        ..Facts::default()
+    }
+}
+
+/// Writes codes, and sums up what is reported of them.
+pub(crate) struct Tally<'a> {
+    args: &'a Code,
+    config: &'a Config,
+    rank: usize,
+    facts: Facts,
+    bar: console::Progress,
+    samples: usize,
+    objective: f64,
+    gap: f64,
+    nonzeros: usize,
+    unconverged: usize,
+    /// How many processes were interrupted.
+    interrupted: usize,
+    /// Why samples were left out.
+    skipped: Vec<String>,
+}
+
+impl<'a> Tally<'a> {
+    pub(crate) fn new(args: &'a Code, config: &'a Config, rank: usize, facts: Facts, bar: console::Progress) -> Self {
+        let (samples, objective, gap, nonzeros) = (0, 0.0, 0.0, 0);
+        let (unconverged, interrupted, skipped) = (0, 0, Vec::new());
+        Tally { args, config, rank, facts, bar, samples, objective, gap, nonzeros, unconverged, interrupted, skipped }
+    }
+
+    /// Writes the code of the sample called `source`, under the name `stem`.
+    pub(crate) fn add<T: Real>(
+        &mut self,
+        stem: &str,
+        source: String,
+        sample: &Sample<T>,
+        coded: &Coded<T>,
+    ) -> Result<()> {
+        let shape = sample.shape();
+        let facts = Facts {
+            objective: Some(coded.total()),
+            gap: Some(coded.relative_gap()),
+            sample_shape: Some([vec![shape.channels], shape.axes(self.rank)].concat()),
+            source: Some(source),
+            ..self.facts.clone()
+        };
+        codes::write_code(&self.args.out.join(format!("{stem}.npz")), &coded.code, self.rank, &facts)?;
+        self.samples += 1;
+        self.objective += coded.total();
+        self.gap = self.gap.max(coded.relative_gap());
+        self.nonzeros += coded.code.nonzeros();
+        self.unconverged += usize::from(coded.status != Status::Converged);
+        self.bar.advance(1, &how_it_goes(sample, coded));
+        Ok(())
+    }
+
+    /// Returns how many codes were written.
+    pub(crate) fn samples(&self) -> usize {
+        self.samples
+    }
+
+    /// Looks into the coding.
+    pub(crate) fn monitor(&self) -> Arc<dyn Monitor> {
+        self.bar.monitor()
+    }
+
+    /// A sample cannot be coded.
+    fn skip(&mut self, why: String) {
+        self.bar.note(&format!("skipped: {why}"));
+        self.bar.advance(1, "");
+        self.skipped.push(why);
+    }
+
+    /// Adds what the others did.
+    fn all_gather(&mut self, comm: &dyn Comm) -> Result<()> {
+        let counts = [self.samples, self.nonzeros, self.unconverged, self.interrupted].map(|n| n as f64);
+        let numbers = [&counts[..], &[self.objective, self.gap]].concat();
+        let numbers: Vec<u8> = numbers.into_iter().flat_map(f64::to_le_bytes).collect();
+        let all = all_gather(comm, &[numbers, serde_json::to_vec(&self.skipped)?].concat());
+        (self.samples, self.nonzeros, self.unconverged, self.interrupted) = (0, 0, 0, 0);
+        (self.objective, self.gap) = (0.0, 0.0);
+        self.skipped.clear();
+        for bytes in all {
+            let (numbers, skipped) = bytes.split_first_chunk::<48>().context("a message of another rank was cut")?;
+            let mut numbers = numbers.as_chunks().0.iter().map(|n| f64::from_le_bytes(*n));
+            let mut next = || numbers.next().unwrap_or_default();
+            self.samples += next() as usize;
+            self.nonzeros += next() as usize;
+            self.unconverged += next() as usize;
+            self.interrupted += next() as usize;
+            self.objective += next();
+            self.gap = self.gap.max(next());
+            self.skipped.extend(serde_json::from_slice::<Vec<String>>(skipped)?);
+        }
+        Ok(())
+    }
+
+    /// Says what was done, of `total` samples if that is known.
+    pub(crate) fn report(self, total: Option<usize>, console: &Console) -> Result<()> {
+        let Tally { args, config, bar, samples, gap, unconverged, skipped, .. } = self;
+        drop(bar);
+        if self.interrupted > 0 {
+            let (done, of) = (counted(samples, "sample"), total.map_or(String::new(), |n| format!(" of {n}")));
+            return Err(Interrupted(format!("interrupted after {done}{of}; their codes are kept")).into());
+        }
+        if let (0, Some(first)) = (samples, skipped.first()) {
+            bail!("none of {} could be coded; the first: {first}", counted(skipped.len(), "sample"));
+        }
+        if unconverged > 0 {
+            let advice = precision_advice(config.dtype, "Raise --max-iters or --time-limit");
+            console.say(format!(
+                "{} not reach the tolerance {}; the files hold the gap that was reached. {advice}",
+                share(unconverged, samples, "code", ["did", "did"]),
+                config.tol
+            ));
+        }
+        let (objective, nonzeros) = (self.objective / samples as f64, self.nonzeros as f64 / samples as f64);
+        if args.coding.json {
+            let result = serde_json::json!({
+                "samples": samples, "objective": objective, "gap": gap, "nonzeros": nonzeros, "skipped": skipped.len(),
+            });
+            console.result(result.to_string())?;
+            return check_passed_over(skipped.len(), "sample", &args.data);
+        }
+        let skips =
+            if skipped.is_empty() { String::new() } else { format!(", {} skipped", counted(skipped.len(), "sample")) };
+        console.table(&[
+            ("codes".to_owned(), format!("{samples} in {}{skips}", args.out.display())),
+            ("objective".to_owned(), format!("{objective:.3}")),
+            ("worst gap".to_owned(), format!("{:.3} %", 100.0 * gap)),
+            ("non-zeros".to_owned(), format!("{nonzeros:.1} per sample")),
+        ])?;
+        check_passed_over(skipped.len(), "sample", &args.data)
+    }
+}
+
+/// The objective of a code per value, as that of a sample depends on its size, and its gap.
+pub(crate) fn how_it_goes<T: Real>(sample: &Sample<T>, coded: &Coded<T>) -> String {
+    let per_value = coded.total() / sample.n_observed().max(1) as f64;
+    format!("objective {per_value:.4} per value  gap {:.2} %", 100.0 * coded.relative_gap())
+}

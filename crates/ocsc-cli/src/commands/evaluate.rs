@@ -1,0 +1,118 @@
+//! `ocsc evaluate`: how well a model represents a set of samples.
+
+use crate::args::Evaluate;
+use crate::commands::code::how_it_goes;
+use crate::console::{self, Console, Interrupted, counted};
+use crate::exit::check_passed_over;
+use crate::ranks::Ranks;
+use crate::run::dataset;
+use crate::run::model::{Prepared, check_masked, precision_advice, say_unsealed};
+use crate::run::original::Fidelity;
+use crate::run::pipe;
+use anyhow::{Result, ensure};
+use ocsc::comm::Shard;
+use ocsc::settings::Dtype;
+use ocsc::train::{Evaluation, Represented, TEST_TOL, evaluate_by};
+use ocsc::{Real, Samples};
+use serde::Serialize;
+
+/// The library's evaluation, in the domain of the codes, and the PSNR in that of the originals.
+#[derive(Serialize)]
+struct Evaluated {
+    #[serde(flatten)]
+    coded: Evaluation,
+    /// None if the preprocessing has no inverse.
+    psnr_original: Option<f64>,
+    psnr_original_peak: Option<f64>,
+    #[serde(skip)]
+    original: String,
+}
+
+/// `ocsc evaluate`.
+pub fn run(args: &Evaluate, ranks: &Ranks, console: &Console) -> Result<()> {
+    let saved = ranks.load::<f32>(&args.model)?;
+    say_unsealed(&saved, &args.model, console);
+    let dtype = args.coding.settings.apply(&saved.config, TEST_TOL)?.dtype;
+    let evaluated = match dtype {
+        Dtype::F32 => evaluated::<f32>(args, ranks, console)?,
+        Dtype::F64 => evaluated::<f64>(args, ranks, console)?,
+    };
+    let (gap, tol) = (evaluated.coded.gap, args.coding.settings.tol().unwrap_or(TEST_TOL));
+    if gap > tol {
+        let advice = precision_advice(dtype, "raise --max-iters");
+        console.say(format!("the worst gap is {gap:.2e}, not the {tol:.0e} asked for; {advice}"));
+    }
+    let skipped = evaluated.coded.skipped;
+    if args.coding.json {
+        console.result(serde_json::to_string(&evaluated)?)?;
+        return check_passed_over(skipped, "sample", &args.data);
+    }
+    let mut samples = evaluated.coded.samples.to_string();
+    if skipped > 0 {
+        samples.push_str(&format!(", {skipped} skipped"));
+    }
+    let mut table = vec![("samples".to_owned(), samples)];
+    table.extend(rows(&evaluated.coded));
+    table.push(("original PSNR".to_owned(), evaluated.original));
+    console.table(&table)?;
+    check_passed_over(skipped, "sample", &args.data)
+}
+
+fn evaluated<T: Real>(args: &Evaluate, ranks: &Ranks, console: &Console) -> Result<Evaluated> {
+    let saved = ranks.load::<T>(&args.model)?;
+    let config = args.coding.settings.apply(&saved.config, TEST_TOL)?;
+    ensure!(
+        !pipe::is_wanted(&args.data)?,
+        "-: expected data whose number is known, found standard input, which `learn` and `code` can read; \
+         save the frames, e.g. ffmpeg -i film.mp4 frames/%05d.png, and name the folder"
+    );
+    let (source, sizes) = dataset::for_coding(&args.data, &config, saved.dictionary.shape(), ranks, console)?;
+    check_masked(&config.preprocess, source.is_masked())?;
+    let samples = Prepared::new(&source, &config.preprocess).sized(&sizes);
+    let of = Shard::<T>::of(ranks.comm(), &samples).len();
+    let mut bar = console.progress("evaluating", of, 0);
+    let monitor = bar.monitor();
+    let mut fidelity = Fidelity::new(&samples);
+    let mut done = 0;
+    console::catch_interrupts();
+    let mut each = |i: usize, item: ocsc::Result<Represented<'_, T>>| {
+        match item {
+            Ok(item) => {
+                fidelity.add(i, item.reconstruction)?;
+                done += 1;
+                bar.advance(1, &how_it_goes(item.sample, item.coded));
+            }
+            Err(error) if args.data.strict => return Err(error),
+            Err(error) => {
+                bar.note(&format!("skipped: {error}"));
+                bar.advance(1, "");
+            }
+        }
+        Ok(())
+    };
+    let coded = evaluate_by(ranks.comm(), &config, &saved.dictionary, &samples, config.tol, &*monitor, &mut each);
+    let coded = coded.map_err(|error| match error {
+        ocsc::Error::Stopped => {
+            Interrupted(format!("interrupted after {done} of {}; nothing was written", counted(of, "sample"))).into()
+        }
+        error => anyhow::Error::from(error),
+    })?;
+    fidelity.all_gather(ranks.comm());
+    let (psnr, original) = (fidelity.psnr(), fidelity.to_string());
+    Ok(Evaluated { coded, psnr_original: psnr.map(|p| p.0), psnr_original_peak: psnr.map(|p| p.1), original })
+}
+
+/// An evaluation as rows of a table.
+pub(crate) fn rows(evaluation: &Evaluation) -> Vec<(String, String)> {
+    let e = evaluation;
+    vec![
+        ("objective".to_owned(), format!("{:.3} = {:.3} data term + beta {:.3} l1", e.objective, e.data_term, e.l1)),
+        ("worst gap".to_owned(), format!("{:.3} %", 100.0 * e.gap)),
+        (
+            "PSNR".to_owned(),
+            format!("{:.2} dB (peak {:.4}: the range of the samples after preprocessing)", e.psnr, e.psnr_peak),
+        ),
+        ("non-zeros".to_owned(), format!("{:.1} per sample", e.nonzeros)),
+        ("coding time".to_owned(), format!("{:.3} s", e.seconds)),
+    ]
+}

@@ -1,0 +1,143 @@
+//! `ocsc reconstruct`: codes back to samples.
+
+use super::belonging::Belonging;
+use crate::args::{Format, Reconstruct};
+use crate::console::{self, Console, Interrupted, counted, share};
+use crate::data::{Source, channels_before, codes, write};
+use crate::run::folder::{code_files, make_folder, say_existing};
+use crate::run::model::{self, Prepared};
+use crate::run::original::Originals;
+use crate::run::outputs::Outputs;
+use anyhow::{Context, Result};
+use ocsc::{Dictionary, replace};
+use std::path::{Path, PathBuf};
+/// `ocsc reconstruct`.
+pub(crate) fn run(args: &Reconstruct, console: &Console) -> Result<()> {
+    // In f64, whatever the codes were computed in: this is the way out.
+    let saved = model::load::<f64>(&args.model, console)?;
+    let source = match &args.original[..] {
+        [] => None,
+        data => {
+            let options = args.reading.options(0).with_recorded_axes(&saved.config);
+            Some(Source::open(data, &options).context("--original")?)
+        }
+    };
+    let paths = code_files(&args.codes)?;
+    spare_inputs(args, source.as_ref(), &paths, &saved.dictionary, console)?;
+    // All of it before anything is written.
+    let belonging = Belonging { saved: &saved, args, source: source.as_ref() };
+    let (facts, preprocess) = belonging.check(&paths, console)?;
+    let preprocess = &preprocess;
+    let channels = channels_before(preprocess, saved.dictionary.shape().channels);
+    let source = source.map(|source| source.of_channels(channels));
+    let originals = match &source {
+        Some(source) => Some(Originals::new(Prepared::new(source, preprocess), &paths, &facts)?),
+        None => None,
+    };
+    let (dictionary, boundary) = (saved.dictionary, saved.config.boundary);
+    make_folder(&args.out)?;
+    replace::remove_leftovers_in(&args.out);
+    console::catch_interrupts();
+    let mut bar = console.progress("reconstructing", paths.len(), 0);
+    let mut no_pictures = 0;
+    for (done, path) in paths.iter().enumerate() {
+        if console::interrupted() {
+            let why = format!(
+                "interrupted after {done} of {}; --skip-existing goes on from here",
+                counted(paths.len(), "code")
+            );
+            return Err(Interrupted(why).into());
+        }
+        let (code, rank) = codes::read_code::<f64>(path)?;
+        let results = Results::of(args, path, rank, &dictionary);
+        no_pictures += usize::from(args.format == Format::Both && results.png.is_none());
+        if args.skip_existing && results.are_there()? {
+            bar.advance(1, "");
+            continue;
+        }
+        let here = || path.display().to_string();
+        let sample = code.reconstruct(&dictionary, boundary).with_context(here)?;
+        let (sample, range) = match &originals {
+            Some(originals) => originals.bring_back(path, sample).with_context(here)?,
+            None => {
+                let range = sample.extremes();
+                (sample, range)
+            }
+        };
+        if let Some(npy) = &results.npy {
+            write::write_npy(npy, &sample, rank)?;
+        }
+        if let Some(png) = &results.png {
+            // A constant, as an empty code gives, is drawn in the middle of the gray values.
+            let (low, high) = match range {
+                (low, high) if low < high => (low, high),
+                (value, _) => (value - 1.0, value + 1.0),
+            };
+            write::write_png(png, &sample, low, high)?;
+        }
+        bar.advance(1, "");
+    }
+    drop(bar);
+    if no_pictures > 0 {
+        console.say(format!(
+            "{} no picture (a signal, a volume, or of other than 1 or 3 channels): .npy only",
+            share(no_pictures, paths.len(), "reconstruction", ["is", "are"])
+        ));
+    }
+    if originals.is_some() && !preprocess.has_inverse() {
+        console.say("an edge taper cannot be undone: the border of the reconstructions stays blended");
+    }
+    console.result(format!("{} in {}", counted(paths.len(), "reconstruction"), args.out.display()))
+}
+
+/// Checks that no reconstruction would be written over what the call reads.
+fn spare_inputs(
+    args: &Reconstruct,
+    originals: Option<&Source>,
+    codes: &[PathBuf],
+    dictionary: &Dictionary<f64>,
+    console: &Console,
+) -> Result<()> {
+    let mut files = Outputs::default();
+    files.read("the model", [&args.model]);
+    files.read("one of the originals", originals.into_iter().flat_map(Source::files));
+    files.read("one of the codes", codes);
+    let mut n_there = 0;
+    for code in codes {
+        // Whether there will be a picture is not known before the code is read.
+        let results = Results::of(args, code, 2, dictionary);
+        let mut any = false;
+        for path in [results.npy, results.png].iter().flatten() {
+            any |= files.write("--out", path)?;
+        }
+        n_there += usize::from(any);
+    }
+    say_existing("reconstruction", n_there, codes.len(), &args.out, args.skip_existing, console);
+    Ok(())
+}
+
+/// The files of one reconstruction.
+struct Results {
+    npy: Option<PathBuf>,
+    /// Unless pictures alone were asked for, what is none is left to its array.
+    png: Option<PathBuf>,
+}
+
+impl Results {
+    /// Of the code in a file, whose samples have `rank` spatial axes.
+    fn of(args: &Reconstruct, code: &Path, rank: usize, dictionary: &Dictionary<f64>) -> Self {
+        let path = |ending: &str| args.out.join(code.file_stem().unwrap_or_default()).with_added_extension(ending);
+        let is_picture = rank == 2 && matches!(dictionary.shape().channels, 1 | 3);
+        let png = args.format == Format::Png || (args.format == Format::Both && is_picture);
+        Results { npy: (args.format != Format::Png).then(|| path("npy")), png: png.then(|| path("png")) }
+    }
+
+    fn are_there(&self) -> Result<bool> {
+        for path in [&self.npy, &self.png].into_iter().flatten() {
+            if !path.try_exists().with_context(|| path.display().to_string())? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}

@@ -1,0 +1,57 @@
+//! Experiments: several methods on the same data, with several seeds, and what the paper printed about them.
+//!
+//! [`settings`] reads an experiment's TOML file. Every run of it is a [`cell`]: a call of `ocsc learn` in a process of its
+//! own, so that its peak memory is its own and running out of it ends nobody else, with its log, model and pictures kept in a
+//! folder of runs: [`child`] starts and ends it, [`oom`] knows whether it ran out of memory. [`solvers`] and [`convergence`] look inside methods, and run here. [`section`] turns the runs of an
+//! experiment into a part of a report, each kind in its file: [`curves`], [`growth`], [`complexity`], [`solvers`] and
+//! [`convergence`]. The commands `reproduce`, `compare` and `report` are built from these.
+
+pub(crate) mod cell;
+mod child;
+mod complexity;
+mod convergence;
+mod curves;
+mod fit;
+mod growth;
+mod oom;
+pub(crate) mod results;
+pub(crate) mod run;
+pub(crate) mod runs;
+pub(crate) mod settings;
+mod solvers;
+mod t_test;
+
+use crate::report::Section;
+use anyhow::{Context, Result};
+use ocsc::Method;
+use runs::Runs;
+use settings::Kind;
+
+/// That an experiment of this kind knows all of them: rows of the method table, or solvers.
+pub(crate) fn check_methods(kind: Kind, names: &[String]) -> Result<()> {
+    let known = |name: &String| match kind {
+        Kind::Solvers => solvers::find(name).map(drop),
+        _ => Ok(name.parse::<Method>().map(drop)?),
+    };
+    names.iter().try_for_each(known).context("methods")
+}
+
+/// What is said of a method without runs.
+const NOT_RUN: &str = "not run";
+
+/// The runs of one experiment as a part of a report.
+pub(crate) fn section(runs: &Runs) -> Result<Section> {
+    let mut section = match runs.settings.kind {
+        Kind::Curves => curves::section(runs)?,
+        Kind::Growth => growth::section(runs),
+        Kind::Complexity => complexity::section(runs),
+        Kind::Solvers => solvers::section(runs),
+        Kind::Convergence => convergence::section(runs),
+    };
+    section.id = runs.name.clone();
+    section.title = runs.settings.title.clone();
+    let mut notes = runs.settings.notes();
+    notes.append(&mut section.notes);
+    section.notes = notes;
+    Ok(section)
+}

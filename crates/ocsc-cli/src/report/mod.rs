@@ -1,0 +1,194 @@
+//! The report of a run, or of many: one HTML page that holds its pictures and charts and needs no network, scripts or other
+//! files.
+//!
+//! The caller fills a [`Report`] with text, PNG bytes from `picture.rs` and charts from `chart.rs`, and for every experiment
+//! of several runs a [`Section`]; [`write()`] puts the page on disk, with its figures and tables as files of their own beside
+//! it. The page itself is `templates/report.html` with its style in `report.css`. The template is askama's, so the page reads as HTML and every
+//! value in it is escaped by default; it is also well-formed XML, which the tests use.
+
+pub(crate) mod chart;
+pub(crate) mod objective;
+pub(crate) mod picture;
+mod section;
+#[cfg(test)]
+mod tests;
+pub(crate) mod triplet;
+
+pub(crate) use section::{Entry, Section, Table};
+
+use crate::report::chart::Chart;
+use crate::run::outputs::Outputs;
+use anyhow::{Context, Result};
+use askama::Template;
+use base64::prelude::{BASE64_STANDARD, Engine};
+use ocsc::replace::write_file;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// Pictures narrower than this are magnified with hard pixels rather than blurred.
+const SMALL: u32 = 200;
+
+/// A held-out sample beside what its code gives back.
+#[derive(Clone, Debug)]
+pub(crate) struct Triplet {
+    /// What to call the sample, such as its file name.
+    pub(crate) name: String,
+    /// PNG of the sample.
+    pub(crate) original_png: Vec<u8>,
+    /// PNG of its reconstruction.
+    pub(crate) reconstruction_png: Vec<u8>,
+    /// PNG of the original minus the reconstruction, as `picture::difference` draws it.
+    pub(crate) difference_png: Vec<u8>,
+    /// A few figures, such as PSNR and SSIM.
+    pub(crate) caption: String,
+}
+
+/// All that the page shows. Empty parts are left out.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Report {
+    /// The heading.
+    pub(crate) title: String,
+    /// One sentence under it: what was learned from what, and how it went.
+    pub(crate) lead: String,
+    /// The results, (name, value with its unit).
+    pub(crate) summary: Vec<(String, String)>,
+    /// The options of the run, (name, value).
+    pub(crate) settings: Vec<(String, String)>,
+    /// PNG of the dictionary, as `picture::dictionary_mosaic` draws it.
+    pub(crate) dictionary_png: Vec<u8>,
+    /// Charts of the run, as `record::objective_charts` makes them.
+    pub(crate) charts: Vec<Chart>,
+    /// Held-out samples.
+    pub(crate) triplets: Vec<Triplet>,
+    /// One per experiment.
+    pub(crate) sections: Vec<Section>,
+    /// The command that made the run.
+    pub(crate) command: String,
+}
+
+#[derive(Template)]
+#[template(path = "report.html")]
+struct Page<'a> {
+    version: &'static str,
+    report: &'a Report,
+    dictionary: Option<Embedded>,
+    /// (title, SVG).
+    charts: Vec<(&'a str, String)>,
+    triplets: Vec<Views<'a>>,
+    sections: Vec<Part<'a>>,
+}
+
+/// A section with its drawings made.
+struct Part<'a> {
+    section: &'a Section,
+    charts: Vec<(&'a str, String)>,
+    /// (caption, picture).
+    mosaics: Vec<(&'a str, Embedded)>,
+    triplets: Vec<Views<'a>>,
+}
+
+impl<'a> Part<'a> {
+    fn new(section: &'a Section) -> Result<Part<'a>> {
+        let embed = |(caption, png): &'a (String, Vec<u8>)| {
+            let picture = Embedded::new(png).with_context(|| format!("cannot show {caption}"))?;
+            Ok((caption.as_str(), picture))
+        };
+        Ok(Part {
+            section,
+            charts: drawn(&section.charts),
+            mosaics: section.mosaics.iter().map(embed).collect::<Result<_>>()?,
+            triplets: section.triplets.iter().map(Views::new).collect::<Result<_>>()?,
+        })
+    }
+}
+
+struct Views<'a> {
+    name: &'a str,
+    caption: &'a str,
+    /// (what it is, picture).
+    views: [(&'static str, Embedded); 3],
+}
+
+/// A picture inside the page; its size keeps the layout still while the page loads.
+struct Embedded {
+    uri: String,
+    width: u32,
+    height: u32,
+    small: bool,
+}
+
+impl Embedded {
+    fn new(png: &[u8]) -> Result<Embedded> {
+        let reader = image::ImageReader::with_format(std::io::Cursor::new(png), image::ImageFormat::Png);
+        let (width, height) = reader.into_dimensions().context("expected the bytes of a PNG picture")?;
+        let uri = format!("data:image/png;base64,{}", BASE64_STANDARD.encode(png));
+        Ok(Embedded { uri, width, height, small: width < SMALL })
+    }
+}
+
+impl<'a> Views<'a> {
+    fn new(triplet: &'a Triplet) -> Result<Views<'a>> {
+        let embed = |png: &[u8]| Embedded::new(png).with_context(|| format!("cannot show {}", triplet.name));
+        let views = [
+            ("original", embed(&triplet.original_png)?),
+            ("reconstruction", embed(&triplet.reconstruction_png)?),
+            ("difference", embed(&triplet.difference_png)?),
+        ];
+        Ok(Views { name: &triplet.name, caption: &triplet.caption, views })
+    }
+}
+
+/// The page as HTML.
+pub(crate) fn render(report: &Report) -> Result<String> {
+    let dictionary = match report.dictionary_png.as_slice() {
+        [] => None,
+        png => Some(Embedded::new(png).context("cannot show the dictionary")?),
+    };
+    let page = Page {
+        version: env!("CARGO_PKG_VERSION"),
+        report,
+        dictionary,
+        charts: drawn(&report.charts),
+        triplets: report.triplets.iter().map(Views::new).collect::<Result<_>>()?,
+        sections: report.sections.iter().map(Part::new).collect::<Result<_>>()?,
+    };
+    page.render().context("cannot render the report")
+}
+
+/// Writes the page, and beside it a folder of the same name, with every figure as SVG and CSV and every table as CSV.
+/// None of them may be one of the command's other `files`. Returns the folder.
+pub(crate) fn write(path: &Path, report: &Report, files: &mut Outputs) -> Result<PathBuf> {
+    let name = path.file_stem().unwrap_or_default().display();
+    let folder = path.with_file_name(format!("{name}-figures"));
+    let mut texts = Vec::new();
+    for section in &report.sections {
+        let file = |title: &str, ending: &str| folder.join(format!("{}-{}.{ending}", section.id, slug(title)));
+        for chart in &section.charts {
+            texts.push((file(&chart.title, "svg"), chart.to_svg()));
+            texts.push((file(&chart.title, "csv"), chart.to_csv()));
+        }
+        for table in &section.tables {
+            texts.push((file(&format!("table {}", table.title), "csv"), table.to_csv()));
+        }
+    }
+    texts.push((path.to_owned(), render(report)?));
+    // Figures of equal titles share a file; the last one stays.
+    for path in texts.iter().map(|(path, _)| path).collect::<BTreeSet<_>>() {
+        files.write("--out", path)?;
+    }
+    std::fs::create_dir_all(&folder).with_context(|| format!("{}: cannot make this folder", folder.display()))?;
+    for (path, text) in texts {
+        write_file(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(folder)
+}
+
+/// Words as a part of a file name: `Test objective` as `test-objective`.
+fn slug(text: &str) -> String {
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    words.map(str::to_ascii_lowercase).collect::<Vec<_>>().join("-")
+}
+
+fn drawn(charts: &[Chart]) -> Vec<(&str, String)> {
+    charts.iter().map(|chart| (chart.title.as_str(), chart.to_svg())).collect()
+}

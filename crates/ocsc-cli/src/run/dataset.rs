@@ -1,0 +1,229 @@
+//! The data of a call, opened: which samples to learn from, to test on and to code.
+//!
+//! What is held out is held out of all of DATA. Of both sides, samples that are too small are then passed over where the
+//! call says so; and of those to learn from, `--limit` and `--subset` choose. So runs that differ in these test on the
+//! same samples.
+
+use crate::args::{DataArgs, Learn};
+use crate::console::{Console, counted, share};
+use crate::data::{Axes, Channel, Source, SourceOptions, channels_before};
+use crate::memory::Limit;
+use crate::ranks::{Ranks, Sizes};
+use anyhow::{Context, Result, ensure};
+use clap::ValueEnum;
+use ocsc::checkpoint::Saved;
+use ocsc::preprocess::Preprocess;
+use ocsc::text::extent;
+use ocsc::{Config, Shape};
+use std::path::Path;
+
+/// What to do about samples that are smaller than the filters.
+pub(crate) const SKIP: &str = "--skip-small passes over such samples";
+
+/// The samples to learn from, and those to test on.
+pub(crate) fn for_learning(
+    args: &Learn,
+    resumed: Option<&Saved<f32>>,
+    console: &Console,
+) -> Result<(Source, Option<Source>)> {
+    let seed = resumed.map_or(args.model.seed(), |saved| saved.config.seed);
+    let mut options = args.data.reading.options(seed);
+    options.limit = Limit::new(args.model.run().memory_limit);
+    let options = resumed.map_or(options.clone(), |saved| options.with_recorded_axes(&saved.config));
+    let all = Source::open(&args.data.data, &options)?;
+    let (mut source, mut test) = held_out(args, all, &options, args.split_seed.unwrap_or(seed))?;
+    if args.test.test.is_empty()
+        && let Some(test) = &test
+    {
+        console.say(format!("{} to learn from, {} held out", counted(source.len(), "sample"), test.len()));
+    }
+    if args.data.skip_small {
+        let filter = match resumed {
+            Some(saved) => saved.dictionary.shape().spatial(),
+            None => filter_size(args, source.rank())?,
+        };
+        source = large_enough(&source, filter, console)?;
+        test = test.map(|test| large_enough(&test, filter, console)).transpose().context("--test")?;
+    }
+    Ok((chosen(source, &args.data, seed), test))
+}
+
+/// What a run on frames from standard input tests on.
+pub(crate) fn for_stream(args: &Learn) -> Result<Option<Source>> {
+    let test = &args.test;
+    let splits = test.test_fraction.is_some() || test.test_list.is_some() || test.split.is_some();
+    ensure!(!splits, "-: nothing can be held out of standard input; name other data with --test");
+    let options = SourceOptions { mask: None, ..args.data.reading.options(args.model.seed()) };
+    if test.test.is_empty() { Ok(None) } else { Source::open(&test.test, &options).context("--test").map(Some) }
+}
+
+/// The samples brought to one number of channels, before these steps: that of the filters if they are there already, else
+/// that which most samples have. What differs is said.
+pub(crate) fn alike(
+    source: &Source,
+    preprocess: &Preprocess,
+    filters: Option<usize>,
+    ranks: &Ranks,
+    console: &Console,
+) -> Result<Source> {
+    let counts = ranks.channels(source)?;
+    let channels = filters.or(counts.majority()).and_then(|channels| channels_before(preprocess, channels));
+    if ranks.is_first() {
+        counts.words(channels, |i| source.name(i)).into_iter().for_each(|line| console.say(line));
+    }
+    Ok(source.clone().of_channels(channels))
+}
+
+/// The samples to code with a model of these settings.
+pub(crate) fn for_coding(
+    args: &DataArgs,
+    config: &Config,
+    filter: Shape,
+    ranks: &Ranks,
+    console: &Console,
+) -> Result<(Source, Sizes)> {
+    // Nothing is drawn but the subset.
+    let seed = 0;
+    let options = args.reading.options(seed).with_recorded_axes(config);
+    let mut source = Source::open(&args.data, &options)?;
+    if let Some(axes) = options.axes.filter(|_| options.axes_are_recorded && source.has_axes()) {
+        console.say(format!("axes {axes}, as the model was learned with; --axes says otherwise"));
+    }
+    if args.skip_small {
+        source = large_enough(&source, filter.spatial(), console)?;
+    }
+    let source = chosen(source, args, seed);
+    ranks.check_same(&source)?;
+    let source = alike(&source, &config.preprocess, Some(filter.channels), ranks, console)?;
+    let sizes = sizes(ranks, &source, false)?;
+    check_sizes(&source, &sizes, filter)?;
+    Ok((source, sizes))
+}
+
+/// Returns the sizes of all samples; zeros for those that cannot be read, which are left for those who read them to report,
+/// unless the call is strict.
+pub(crate) fn sizes(ranks: &Ranks, source: &Source, strict: bool) -> Result<Sizes> {
+    ranks.sizes(source, |size| if strict { size.map(Some) } else { Ok(size.ok()) })
+}
+
+/// Checks that all samples whose sizes are known are at least as large as the filters.
+fn check_sizes(source: &Source, sizes: &Sizes, filter: Shape) -> Result<()> {
+    let known = sizes.iter().enumerate().filter(|(_, size)| **size != [0; 3]);
+    for (i, size) in known {
+        let size = size.map(|n| n as usize);
+        let fits = size.iter().zip(filter.spatial()).all(|(s, f)| *s >= f);
+        let (expected, found) = (extent(&filter.spatial()), extent(&size));
+        let reading = source.reading(i).map_or(String::new(), |reading| format!(" ({reading})"));
+        ensure!(
+            fits,
+            "{}{reading}: expected at least the filters' size {expected} on every axis, found {found}; {SKIP}",
+            source.name(i)
+        );
+    }
+    Ok(())
+}
+
+/// A dictionary in a file: one filter per sample.
+pub(crate) fn for_init(path: &Path, rank: usize) -> Result<Source> {
+    let open = |channels: &str| {
+        let axes: Axes = format!("N{channels}{}", &"DHW"[3 - rank..]).parse()?;
+        Source::open(&[path.to_owned()], &SourceOptions { axes: Some(axes), ..SourceOptions::default() })
+    };
+    open("").or_else(|_| open("C")).with_context(|| {
+        format!("--init {}: expected random, patches, or an array (filters, {rank} axes) or (filters, channels, {rank} axes)", path.display())
+    })
+}
+
+/// The channels of the dictionary that a new run starts from, if a file holds it.
+pub(crate) fn channels_of_init(args: &Learn, rank: usize) -> Result<Option<usize>> {
+    match args.model.init.as_str() {
+        "random" | "patches" => Ok(None),
+        file => Ok(for_init(Path::new(file), rank)?.seen(0).map(|seen| seen.channels)),
+    }
+}
+
+/// DATA and the options that choose its samples, as they must be given again to go on.
+pub(crate) fn words(args: &Learn) -> String {
+    let (data, test) = (&args.data, &args.test);
+    let mut words: Vec<String> = data.data.iter().map(|path| quoted(path)).collect();
+    let mut option = |name: &str, value: Option<String>| words.extend(value.map(|value| format!("{name} {value}")));
+    option("--axes", data.reading.axes.as_ref().map(ToString::to_string));
+    option("--resize", data.reading.resize.map(|resize| resize.to_string()));
+    option("--crop", data.reading.crop.as_ref().map(ToString::to_string));
+    option("--window", data.reading.window.map(|window| window.to_string()));
+    option("--channel", Some(data.reading.channel).filter(|c| *c != Channel::Mean).map(|channel| channel.to_string()));
+    option("--rate", data.reading.rate.map(|rate| rate.to_string()));
+    option("--mask", data.reading.mask.as_deref().map(quoted));
+    option("--raw", data.raw.map(|size| format!("{}x{}", size.height, size.width)));
+    option(
+        "--raw-format",
+        data.raw.and(data.raw_format.to_possible_value()).map(|format| format.get_name().to_owned()),
+    );
+    option("--limit", data.limit.map(|n| n.to_string()));
+    option("--subset", data.subset.map(|n| n.to_string()));
+    for path in &test.test {
+        option("--test", Some(quoted(path)));
+    }
+    option("--test-fraction", test.test_fraction.map(|fraction| fraction.to_string()));
+    option("--split-seed", args.split_seed.map(|seed| seed.to_string()));
+    option("--test-list", test.test_list.as_deref().map(quoted));
+    option("--split", test.split.as_deref().map(quoted));
+    words.extend(data.reading.recursive.then(|| "--recursive".to_owned()));
+    words.extend(data.reading.nan_is_missing.then(|| "--nan-is-missing".to_owned()));
+    words.extend(data.skip_small.then(|| "--skip-small".to_owned()));
+    words.extend(data.strict.then(|| "--strict".to_owned()));
+    words.extend(data.skip_bad.then(|| "--skip-bad".to_owned()));
+    words.join(" ")
+}
+
+/// Splits what the call holds out, or opens what it tests on.
+fn held_out(args: &Learn, all: Source, options: &SourceOptions, seed: u64) -> Result<(Source, Option<Source>)> {
+    let test = &args.test;
+    let split = if let Some(fraction) = test.test_fraction {
+        all.hold_out_fraction(fraction, seed)?
+    } else if let Some(list) = &test.test_list {
+        all.hold_out_listed(list).with_context(|| format!("--test-list {}", list.display()))?
+    } else if let Some(file) = &test.split {
+        all.split_numbered(file).with_context(|| format!("--split {}", file.display()))?
+    } else if test.test.is_empty() {
+        return Ok((all, None));
+    } else {
+        // Masks belong to the samples to learn from.
+        let options = SourceOptions { mask: None, ..options.clone() };
+        (all, Source::open(&test.test, &options).context("--test")?)
+    };
+    Ok((split.0, Some(split.1)))
+}
+
+/// Depth, height and width of the filters that a new run will learn.
+fn filter_size(args: &Learn, rank: usize) -> Result<[usize; 3]> {
+    match args.model.init.as_str() {
+        "random" | "patches" => Ok(Shape::from_axes(1, &args.model.filter_shape(rank)?)?.spatial()),
+        file => for_init(Path::new(file), rank)?.size(0),
+    }
+}
+
+/// The samples that are large enough, and a word about the others.
+fn large_enough(source: &Source, filter: [usize; 3], console: &Console) -> Result<Source> {
+    let (fitting, small) = source.at_least(filter);
+    if let Some(small) = small {
+        let [depth, height, width] = filter;
+        let (filter, name) = (Shape { channels: 1, depth, height, width }, source.name(small));
+        ensure!(fitting.len() > 0, "{name}: expected samples of at least the filters' size {filter}, found none");
+        let these = share(source.len() - fitting.len(), source.len(), "sample", ["is", "are"]);
+        console.say(format!("{these} smaller than the filters ({filter}) and passed over, {name} first"));
+    }
+    Ok(fitting)
+}
+
+/// The samples that `--limit` and `--subset` leave.
+fn chosen(source: Source, args: &DataArgs, seed: u64) -> Source {
+    let source = args.limit.map_or(source.clone(), |n| source.first(n));
+    args.subset.map_or(source.clone(), |n| source.subset(n, seed))
+}
+
+fn quoted(path: &Path) -> String {
+    let text = path.display().to_string();
+    let plain = |c: char| c.is_alphanumeric() || "/._-+=:,@%".contains(c);
+    if text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
+}

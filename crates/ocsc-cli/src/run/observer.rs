@@ -1,0 +1,232 @@
+//! The observer of a run: progress display, lines of the log, checkpoints, Ctrl-C.
+
+use crate::args::Every;
+use crate::console::{Progress as Bar, interrupted};
+use crate::run::log::{Log, UNWRITTEN};
+use crate::run::record::{Event, Record, peak_rss_bytes};
+use ocsc::checkpoint::{Attached, Notes};
+use ocsc::learner::Step;
+use ocsc::monitor::Monitor;
+use ocsc::train::{Evaluation, Observer, Outcome, Progress, Snapshot};
+use ocsc::{Error, Real, Result, checkpoint};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Watches `ocsc learn` and `ocsc demo`.
+pub(crate) struct Watch {
+    pub(crate) bar: Bar,
+    pub(crate) log: Option<Log>,
+    pub(crate) checkpoints: Option<Checkpoints>,
+    /// Sums over the current pass: objective, gap, non-zeros, samples.
+    pub(crate) pass: PassSums,
+    /// The last evaluation, and after how many samples it was made.
+    pub(crate) test: Option<(usize, Evaluation)>,
+    /// Where the run was after its last step.
+    pub(crate) last: Option<Progress>,
+    /// Whether the current step is in the log already, without its evaluation.
+    is_logged: bool,
+}
+
+/// What the observer of a run leaves.
+pub(crate) struct EndedWatch {
+    /// Where the run was after its last step.
+    pub(crate) last: Option<Progress>,
+    /// The last evaluation, and after how many samples it was made.
+    pub(crate) tested: Option<(usize, Evaluation)>,
+    /// What a checkpoint of a run that ends here must note: the step that could not be written to the log.
+    pub(crate) notes: Notes,
+}
+
+/// A checkpoint is written before an evaluation if the last one is older than so many times what it took to write.
+const WORTH: u32 = 20;
+
+/// Where checkpoints are written, and when.
+pub(crate) struct Checkpoints {
+    path: PathBuf,
+    every: Every,
+    /// When the last one was written, how long that took, and after how many samples.
+    last: Instant,
+    took: Duration,
+    samples: Option<usize>,
+    attached: Attached,
+}
+
+impl Checkpoints {
+    pub(crate) fn new(path: &Path, every: Every, attached: Attached) -> Self {
+        let (path, last, took) = (path.to_owned(), Instant::now(), Duration::ZERO);
+        Checkpoints { path, every, last, took, samples: None, attached }
+    }
+
+    /// After a step from `n` samples: whether it is time.
+    fn due(&self, progress: &Progress, n: usize) -> bool {
+        match self.every {
+            Every::Samples(every) => progress.samples / every > (progress.samples - n) / every,
+            Every::Time(time) => self.last.elapsed() >= time,
+        }
+    }
+
+    /// Writes a checkpoint, after the lines of the log that it has.
+    fn save<T: Real>(&mut self, run: &Snapshot<'_, T>, log: Option<&Log>) -> Result<()> {
+        let begun = Instant::now();
+        log.map_or(Ok(()), Log::flush)?;
+        checkpoint::save_attaching(&self.path, run.learner, Some(run.progress), &self.attached)?;
+        (self.last, self.took, self.samples) = (Instant::now(), begun.elapsed(), Some(run.progress.samples));
+        Ok(())
+    }
+}
+
+/// Means over the current pass, for the `pass` line of the log.
+#[derive(Default)]
+pub(crate) struct PassSums {
+    objective: f64,
+    nonzeros: f64,
+    gap: f64,
+    samples: usize,
+    reseeded: usize,
+}
+
+impl Watch {
+    pub(crate) fn new(bar: Bar, log: Option<Log>, checkpoints: Option<Checkpoints>) -> Self {
+        Watch { bar, log, checkpoints, pass: PassSums::default(), test: None, last: None, is_logged: false }
+    }
+
+    /// Takes the progress display away, and returns what is left of the run.
+    pub(crate) fn ended(mut self) -> EndedWatch {
+        let unwritten = self.log.as_ref().and_then(|log| log.unwritten.clone());
+        let notes = unwritten.map(|line| (UNWRITTEN.to_owned(), line)).into_iter().collect();
+        EndedWatch { last: self.last, tested: self.test.take(), notes }
+    }
+
+    fn write(&mut self, record: &Record) -> Result<()> {
+        self.log.as_mut().map_or(Ok(()), |log| log.write(record))
+    }
+
+    /// Keeps the evaluation that was just made, if one was.
+    fn remember<T: Real>(&mut self, run: &Snapshot<'_, T>) {
+        self.test = run.test.map(|test| (run.progress.samples, test.clone())).or(self.test.take());
+    }
+}
+
+impl<T: Real> Observer<T> for Watch {
+    fn step(&mut self, run: &Snapshot<'_, T>, step: &Step<T>) -> Result<ControlFlow<()>> {
+        self.last = Some(*run.progress);
+        let n = step.totals.count;
+        self.pass.objective += step.objective() * n as f64;
+        self.pass.nonzeros += step.nonzeros() * n as f64;
+        self.pass.gap = self.pass.gap.max(step.gap());
+        self.pass.samples += n;
+        self.pass.reseeded += step.update.reseeded;
+        self.remember(run);
+        let record = of_step(run, step);
+        match self.log.as_mut() {
+            Some(log) if self.is_logged => log.amend(&record)?,
+            Some(log) => log.write(&record)?,
+            None => {}
+        }
+        self.is_logged = false;
+        let test = self.test.as_ref().map_or(String::new(), |(_, t)| format!("  test {:.1}", t.objective));
+        self.bar.reach(
+            run.progress.samples + run.progress.skipped,
+            &format!("objective {:.4} per value  gap {:.2} %{test}", step.objective_per_value(), 100.0 * step.gap()),
+        );
+        let is_due = |c: &&mut Checkpoints| c.due(run.progress, n) && c.samples != Some(run.progress.samples);
+        if let Some(checkpoints) = self.checkpoints.as_mut().filter(is_due) {
+            checkpoints.save(run, self.log.as_ref())?;
+        }
+        Ok(if interrupted() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+    }
+
+    /// Saves the run: an evaluation may take longer than all before it. The step that it belongs to must be in the log by then,
+    /// since a run that is resumed from here does not make it again.
+    fn before_test(&mut self, run: &Snapshot<'_, T>, step: Option<&Step<T>>) -> Result<()> {
+        self.last = Some(*run.progress);
+        let n = step.map_or(0, |step| step.totals.count);
+        let is_due = |c: &Checkpoints| {
+            c.samples != Some(run.progress.samples)
+                && (c.due(run.progress, n) || c.last.elapsed() >= WORTH * c.took || c.samples.is_none())
+        };
+        if !self.checkpoints.as_ref().is_some_and(is_due) {
+            return Ok(());
+        }
+        if let (Some(step), Some(log)) = (step, self.log.as_mut().filter(|log| log.is_file)) {
+            log.write(&of_step(run, step))?;
+            self.is_logged = true;
+        }
+        self.checkpoints.as_mut().map_or(Ok(()), |checkpoints| checkpoints.save(run, self.log.as_ref()))
+    }
+
+    fn testing(&mut self, done: usize, of: usize) {
+        self.bar.testing(done, of);
+    }
+
+    fn monitor(&self) -> Arc<dyn Monitor> {
+        self.bar.monitor()
+    }
+
+    fn notice(&mut self, message: &str) {
+        self.bar.note(message);
+    }
+
+    fn pass(&mut self, run: &Snapshot<'_, T>) -> Result<ControlFlow<()>> {
+        self.remember(run);
+        let sums = std::mem::take(&mut self.pass);
+        let mut record = record(Event::Pass, run);
+        if sums.samples > 0 {
+            record.objective = Some(sums.objective / sums.samples as f64);
+            record.nonzeros = Some(sums.nonzeros / sums.samples as f64);
+            record.gap = Some(sums.gap);
+            record.reseeded = Some(sums.reseeded as u64);
+        }
+        self.write(&record)?;
+        Ok(if interrupted() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+    }
+
+    fn skipped(&mut self, error: &Error) -> Result<()> {
+        self.bar.note(&format!("skipped: {error}"));
+        Ok(())
+    }
+
+    fn end(&mut self, run: &Snapshot<'_, T>, _outcome: &Outcome) -> Result<()> {
+        self.remember(run);
+        self.write(&record(Event::End, run))
+    }
+}
+
+/// The log's line of a step.
+fn of_step<T: Real>(run: &Snapshot<'_, T>, step: &Step<T>) -> Record {
+    Record {
+        objective: Some(step.objective()),
+        gap: Some(step.gap()),
+        nonzeros: Some(step.nonzeros()),
+        dictionary_change: Some(step.dictionary_change),
+        stationarity: step.update.stationarity,
+        reseeded: Some(step.update.reseeded as u64),
+        ..record(Event::Step, run)
+    }
+}
+
+fn record<T: Real>(event: Event, run: &Snapshot<'_, T>) -> Record {
+    Record {
+        event,
+        // A step belongs to the pass it is in, the other events to the last finished one; both count from 1.
+        pass: (run.progress.pass + usize::from(event == Event::Step)) as u64,
+        step: run.progress.step as u64,
+        samples: run.progress.samples as u64,
+        seconds: run.progress.seconds,
+        cpu_seconds: run.progress.cpu_seconds,
+        objective: None,
+        gap: None,
+        nonzeros: None,
+        dictionary_change: None,
+        test_objective: run.test.map(|t| t.objective),
+        test_psnr: run.test.map(|t| t.psnr),
+        psnr_peak: run.test.map(|t| t.psnr_peak),
+        peak_rss_bytes: peak_rss_bytes(),
+        stationarity: None,
+        reseeded: None,
+        waiting_seconds: Some(run.progress.waiting_seconds),
+        skipped: Some(run.progress.skipped as u64),
+    }
+}

@@ -1,0 +1,101 @@
+//! The way back to the data as they were before preprocessing.
+//!
+//! Codes and dictionary know the prepared samples only. What preprocessing took out of a sample is found again by
+//! repeating it on the original.
+
+use crate::data::Facts;
+use crate::run::model::Prepared;
+use crate::run::pairing::pair;
+use anyhow::{Context, Result};
+use ocsc::comm::{Comm, all_gather};
+use ocsc::metrics::psnr;
+use ocsc::{Real, Sample};
+use std::collections::HashMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// Pixels of image files are numbers from 0 to 1.
+const FULL_SCALE: f64 = 1.0;
+
+/// The data that were coded, by the names that their codes have.
+pub(crate) struct Originals<'a> {
+    samples: Prepared<'a>,
+    /// The number of the sample that each code was made of.
+    pairs: HashMap<PathBuf, usize>,
+}
+
+impl<'a> Originals<'a> {
+    pub(crate) fn new(samples: Prepared<'a>, codes: &[PathBuf], facts: &[Facts]) -> Result<Self> {
+        let pairs = pair(samples.source, codes, facts).context("--original")?;
+        Ok(Originals { samples, pairs: codes.iter().cloned().zip(pairs).collect() })
+    }
+
+    /// The reconstruction from the code at `path` in the original domain, and the range from black to white in which
+    /// to draw it beside its original.
+    pub(crate) fn bring_back(&self, path: &Path, reconstruction: Sample<f64>) -> Result<(Sample<f64>, (f64, f64))> {
+        let source = self.samples.source;
+        let index = self.pairs.get(path).context("--original: expected one of the codes that were paired")?;
+        let (original, undo) = self.samples.original(*index)?;
+        let range = if source.is_images() == Some(true) { (0.0, FULL_SCALE) } else { original.extremes() };
+        let back = undo.apply(reconstruction).with_context(|| source.name(*index))?;
+        Ok((back, range))
+    }
+}
+
+/// The mean PSNR of reconstructions in the domain of the originals. The peak is the full scale of image files, and of
+/// arrays, which have none, the range of all of them.
+pub(crate) struct Fidelity<'a> {
+    samples: &'a Prepared<'a>,
+    /// The number of each sample, its PSNR with peak 1, and its smallest and largest value.
+    measures: Vec<[f64; 4]>,
+}
+
+impl<'a> Fidelity<'a> {
+    pub(crate) fn new(samples: &'a Prepared<'a>) -> Self {
+        Fidelity { samples, measures: Vec::new() }
+    }
+
+    /// Brings the reconstruction of sample `index` back and compares; not if there is no way back.
+    pub(crate) fn add<T: Real>(&mut self, index: usize, reconstruction: &Sample<T>) -> ocsc::Result<()> {
+        if !self.samples.preprocess.has_inverse() {
+            return Ok(());
+        }
+        let (original, undo) = self.samples.original(index)?;
+        let (low, high) = original.extremes();
+        let psnr = psnr(&original, &undo.apply(reconstruction.clone().cast()?)?, 1.0)?;
+        self.measures.push([index as f64, psnr, low, high]);
+        Ok(())
+    }
+
+    /// Adds what the others measured.
+    pub(crate) fn all_gather(&mut self, comm: &dyn Comm) {
+        let mine: Vec<u8> = self.measures.iter().flatten().flat_map(|v| v.to_le_bytes()).collect();
+        let all = all_gather(comm, &mine).concat();
+        let numbers = all.as_chunks().0.iter().map(|v| f64::from_le_bytes(*v)).collect::<Vec<_>>();
+        self.measures = numbers.as_chunks().0.to_vec();
+        self.measures.sort_by(|a, b| a[0].total_cmp(&b[0]));
+    }
+
+    /// The mean in decibels and its peak.
+    pub(crate) fn psnr(&self) -> Option<(f64, f64)> {
+        let images = self.samples.source.is_images() == Some(true);
+        let low = self.measures.iter().map(|m| m[2]).fold(f64::INFINITY, f64::min);
+        let high = self.measures.iter().map(|m| m[3]).fold(f64::NEG_INFINITY, f64::max);
+        let peak = if images { FULL_SCALE } else { high - low };
+        // As in the library's evaluation: samples that are all one constant have no range.
+        let scale = if peak > 0.0 { peak } else { 1.0 };
+        let sum: f64 = self.measures.iter().map(|m| m[1]).sum();
+        (!self.measures.is_empty()).then(|| (sum / self.measures.len() as f64 + 20.0 * scale.log10(), peak))
+    }
+}
+
+impl fmt::Display for Fidelity<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let images = self.samples.source.is_images() == Some(true);
+        let what = if images { "the full scale" } else { "the range of the samples" };
+        match self.psnr() {
+            Some((psnr, peak)) => write!(f, "{psnr:.2} dB (peak {peak:.4}: {what} before preprocessing)"),
+            None => f.write_str("none: an edge taper cannot be undone"),
+        }
+    }
+}
