@@ -1,5 +1,5 @@
-//! numpy arrays to samples and back. All arrays here have the axes (channel, depth, height, width); the Python half turns
-//! those of users.
+//! Converts numpy arrays to samples and back. All arrays here have the axes (channel, depth, height, width); the Python half
+//! turns those of users.
 
 use crate::error::exception;
 use numpy::ndarray::ArrayView4;
@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 
 /// A scalar that both sides know.
 pub(crate) trait Scalar: Real + Element {
-    /// Filters of this scalar.
+    /// Returns filters of this scalar.
     fn filters(dictionary: Dictionary<Self>) -> Filters;
 }
 
@@ -36,7 +36,7 @@ pub(crate) enum Filters {
 }
 
 impl Filters {
-    /// As the settings say, of an array (K, C, axes...).
+    /// Returns an array (K, C, axes...) as filters in the precision of the settings.
     pub(crate) fn new(config: &Config, filters: &Bound<'_, PyAny>) -> PyResult<Self> {
         Ok(match config.dtype {
             Dtype::F32 => Filters::F32(dictionary(filters)?),
@@ -44,7 +44,7 @@ impl Filters {
         })
     }
 
-    /// An array (K, C, axes...).
+    /// Returns the filters as an array (K, C, axes...).
     pub(crate) fn array<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         match self {
             Filters::F32(dictionary) => filters(py, dictionary),
@@ -53,7 +53,7 @@ impl Filters {
     }
 }
 
-/// A sample of an item `(values, mask)`: values in f32 or f64, and truths of the same shape, or of one channel, or none.
+/// Returns the sample of an item `(values, mask)`: values in f32 or f64, and truths of the same shape, or of one channel, or none.
 /// This is the one copy that is made of it.
 pub(crate) fn sample<T: Real>(item: &Bound<'_, PyAny>) -> PyResult<ocsc::Result<Sample<T>>> {
     let (values, mask): (Bound<'_, PyAny>, Option<PyReadonlyArray4<'_, bool>>) = item.extract()?;
@@ -70,7 +70,7 @@ pub(crate) fn sample<T: Real>(item: &Bound<'_, PyAny>) -> PyResult<ocsc::Result<
     }
 }
 
-/// The same sample in another scalar.
+/// Returns the same sample in another scalar.
 pub(crate) fn cast<T: Real>(sample: Sample<f64>) -> ocsc::Result<Sample<T>> {
     match overflow::<T>(sample.data()) {
         Some(error) => Err(error),
@@ -78,7 +78,7 @@ pub(crate) fn cast<T: Real>(sample: Sample<f64>) -> ocsc::Result<Sample<T>> {
     }
 }
 
-/// What to say of numbers that are finite, but not in the scalar that they are computed with.
+/// Returns an error about numbers that are finite, but not in the scalar that they are computed with; none if all are.
 fn overflow<T: Real>(values: &[f64]) -> Option<Error> {
     let too_large = values.iter().find(|v| v.is_finite() && !T::of(**v).is_finite())?;
     let expected = format!(
@@ -89,7 +89,7 @@ fn overflow<T: Real>(values: &[f64]) -> Option<Error> {
     Some(Error::invalid("sample", expected, format!("{too_large:e}")))
 }
 
-/// The shape and the values of an array (channel, depth, height, width).
+/// Returns the shape and the values of an array (channel, depth, height, width).
 pub(crate) fn numbers<T: Real>(values: &Bound<'_, PyAny>) -> PyResult<(Shape, Vec<T>)> {
     if let Ok(values) = values.cast::<PyArray4<f32>>() {
         return Ok(copied(values.readonly().as_array()));
@@ -110,25 +110,25 @@ fn copied<T: Real, U: Real>(view: ArrayView4<'_, U>) -> (Shape, Vec<T>) {
     (shape, data)
 }
 
-/// The values of a sample, (channel, depth, height, width).
+/// Returns the values of a sample as an array (channel, depth, height, width).
 pub(crate) fn array<'py, T: Scalar>(py: Python<'py>, sample: Sample<T>) -> PyResult<Bound<'py, PyArray4<T>>> {
     let Shape { channels, depth, height, width } = sample.shape();
     PyArray1::from_vec(py, sample.into_data()).reshape([channels, depth, height, width])
 }
 
-/// A dictionary of filters (K, C, axes...).
+/// Returns a dictionary of filters (K, C, axes...).
 pub(crate) fn dictionary<T: Scalar>(filters: &Bound<'_, PyAny>) -> PyResult<Dictionary<T>> {
     let (n_filters, shape, rank, data) = filter_numbers(filters)?;
     Dictionary::new(n_filters, shape, rank, data).map_err(exception)
 }
 
-/// A dictionary of filters of any norm (K, C, axes...); those above 1 are scaled to 1.
+/// Returns a dictionary of filters (K, C, axes...) of any norm; norms above 1 are scaled to 1.
 pub(crate) fn scaled_dictionary<T: Scalar>(filters: &Bound<'_, PyAny>) -> PyResult<Dictionary<T>> {
     let (n_filters, shape, rank, data) = filter_numbers::<f64>(filters)?;
     Ok(Dictionary::scaled(n_filters, shape, rank, &data).map_err(exception)?.0)
 }
 
-/// Number, shape, spatial axes and values of filters.
+/// Returns the number, the shape, the number of spatial axes and the values of filters.
 fn filter_numbers<T: Real>(filters: &Bound<'_, PyAny>) -> PyResult<(usize, Shape, usize, Vec<T>)> {
     let axes: Vec<usize> = filters.getattr("shape")?.extract()?;
     let [n_filters, channels, spatial @ ..] = &axes[..] else {
@@ -139,7 +139,7 @@ fn filter_numbers<T: Real>(filters: &Bound<'_, PyAny>) -> PyResult<(usize, Shape
     Ok((*n_filters, shape, spatial.len(), numbers(&flat)?.1))
 }
 
-/// Filters as an array (K, C, axes...).
+/// Returns filters as an array (K, C, axes...).
 fn filters<'py, T: Scalar>(py: Python<'py>, dictionary: &Dictionary<T>) -> PyResult<Bound<'py, PyAny>> {
     let mut axes = vec![dictionary.n_filters(), dictionary.shape().channels];
     axes.extend(dictionary.shape().axes(dictionary.rank()));

@@ -1,4 +1,4 @@
-//! Codes, reconstructions and evaluations for given filters.
+//! Codes, reconstructs and evaluates with given filters.
 
 use crate::array::{Filters, Scalar, array, dictionary};
 use crate::error::{Raised, exception};
@@ -18,7 +18,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::sync::Arc;
 
-/// What is common to the functions below: settings, and samples that are read when they are wanted.
+/// Holds what is common to the functions below: settings, and samples that are read when they are wanted.
 struct Task {
     config: Config,
     reader: Py<PyAny>,
@@ -26,13 +26,14 @@ struct Task {
 }
 
 impl Task {
+    /// Returns the settings, and the samples as the library reads them.
     fn source(self, raised: &Arc<Raised>, host: &Host) -> PyResult<(Config, Source)> {
         let prepare = preparation(&self.config)?;
-        Ok((self.config, Source::new(self.reader, self.length, prepare, raised.clone(), host)))
+        Ok((self.config, Source::new(self.reader, self.length, Vec::new(), prepare, raised.clone(), host)))
     }
 }
 
-/// Codes samples: `filter`, `position` (flat), `value`, and per sample `nonzeros`, `shape` (depth, height, width),
+/// Codes samples. Returns arrays `filter`, `position` (flat), `value`, and per sample `nonzeros`, `shape` (depth, height, width),
 /// `objective`, `gap` and `converged`.
 #[pyfunction]
 pub(crate) fn code<'py>(
@@ -50,7 +51,7 @@ pub(crate) fn code<'py>(
     }
 }
 
-/// The codes of many samples, one after the other.
+/// Collects the codes of many samples, one after the other.
 struct Codes<T> {
     filter: Vec<i32>,
     position: Vec<i64>,
@@ -110,7 +111,7 @@ fn coded<T: Scalar>(task: Task, dictionary: &Dictionary<T>, host: &Host) -> PyRe
     Ok(codes)
 }
 
-/// How well filters represent samples, as the program's `evaluate` says: means over samples, by name.
+/// Measures how well filters represent samples, as the program's `evaluate` does. Returns means over samples, by name.
 #[pyfunction]
 pub(crate) fn evaluate<'py>(
     py: Python<'py>,
@@ -155,7 +156,7 @@ fn evaluated<T: Scalar>(
     ocsc::train::evaluate(&config, dictionary, &source, tol, &mut each).map_err(|error| raised.exception(error))
 }
 
-/// The smallest beta with an all-zero code, for each sample.
+/// Returns the smallest beta with an all-zero code, for each sample.
 #[pyfunction]
 pub(crate) fn beta_max(
     py: Python<'_>,
@@ -193,7 +194,7 @@ fn largest<T: Scalar>(task: Task, dictionary: &Dictionary<T>, host: &Host) -> Py
     (0..samples.len()).map(one).collect::<ocsc::Result<_>>().map_err(|error| raised.exception(error))
 }
 
-/// The sample (channel, depth, height, width) that a code of shape (depth, height, width) stands for.
+/// Returns the sample (channel, depth, height, width) that a code of shape (depth, height, width) stands for.
 #[pyfunction]
 pub(crate) fn reconstruct<'py>(
     py: Python<'py>,

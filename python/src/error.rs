@@ -1,11 +1,11 @@
-//! The library's errors as Python exceptions, with the library's words.
+//! Turns the library's errors into Python exceptions, with the library's words.
 
 use ocsc::Error;
 use pyo3::PyErr;
 use pyo3::exceptions::{PyMemoryError, PyValueError};
 use std::sync::{Mutex, PoisonError};
 
-/// A `ValueError`, or the fitting kind of `OSError` or `MemoryError`.
+/// Returns a `ValueError`, or the fitting kind of `OSError` or `MemoryError`.
 pub(crate) fn exception(error: Error) -> PyErr {
     let message = error.to_string();
     match error {
@@ -15,7 +15,7 @@ pub(crate) fn exception(error: Error) -> PyErr {
     }
 }
 
-/// An exception on its way through the library, which knows errors of its own only.
+/// Carries an exception through the library, which knows errors of its own only.
 #[derive(Default)]
 pub(crate) struct Raised(Mutex<Option<PyErr>>);
 
@@ -27,7 +27,7 @@ impl Raised {
         error
     }
 
-    /// The exception behind the library's error.
+    /// Returns the exception behind the library's error.
     pub(crate) fn exception(&self, error: Error) -> PyErr {
         let raised = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         raised.unwrap_or_else(|| exception(error))

@@ -1,11 +1,11 @@
-//! Files that are written on Python's side, and what there is room for.
+//! Replaces files that Python writes, and says how much memory is free.
 
 use crate::error::exception;
 use ocsc::Error;
 use pyo3::prelude::*;
 use std::path::PathBuf;
 
-/// Why a file was not replaced.
+/// The reasons why a file was not replaced.
 enum Failed {
     System(std::io::Error),
     Raised(PyErr),
@@ -28,7 +28,7 @@ pub(crate) fn replace_file(path: PathBuf, fill: &Bound<'_, PyAny>) -> PyResult<(
     })
 }
 
-/// The bytes that the system could give, where it says.
+/// Returns the bytes of memory that the system could give, where it says.
 #[pyfunction]
 pub(crate) fn free_memory() -> Option<usize> {
     ocsc::memory::available()

@@ -1,4 +1,4 @@
-//! Long work beside Python.
+//! Does long work beside Python.
 //!
 //! Work runs on a pool of threads made for the call, since a global pool would not survive a fork. The thread that called
 //! lets go of the interpreter and waits: it hears Ctrl-C within [`PATIENCE`], and runs errands that only it can do, such as
@@ -13,9 +13,9 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-/// How often the waiting thread looks up.
+/// How long the waiting thread sleeps before it looks for signals.
 const PATIENCE: Duration = Duration::from_millis(50);
-/// After Ctrl-C the current step may still take so long; then it ends in the background.
+/// How long the current step may still take after Ctrl-C; then it ends in the background.
 const GRACE: Duration = Duration::from_millis(400);
 
 /// Something for the calling thread to do.
@@ -34,12 +34,12 @@ pub(crate) struct Host {
 }
 
 impl Host {
-    /// Whether the work is to end after what it is doing.
+    /// Returns whether the work is to end after what it is doing.
     pub(crate) fn is_gone(&self) -> bool {
         self.stop.load(SeqCst)
     }
 
-    /// Has the calling thread do something; none if it listens no more.
+    /// Has the calling thread do something, and returns what came of it; none if it listens no more.
     pub(crate) fn ask<R: Send + 'static>(&self, errand: impl FnOnce(Python<'_>) -> R + Send + 'static) -> Option<R> {
         let (reply, answer) = channel();
         let posted = (self.post)(Box::new(move |py| drop(reply.send(errand(py)))));
@@ -47,7 +47,7 @@ impl Host {
     }
 }
 
-/// A pool of so many threads, or as many as there are cores.
+/// Returns a pool of `threads` threads, or of as many as there are cores.
 pub(crate) fn pool(threads: Option<usize>) -> PyResult<ThreadPool> {
     let pool = ThreadPoolBuilder::new().num_threads(threads.unwrap_or(0)).thread_name(|i| format!("ocsc-{i}")).build();
     pool.map_err(|e| PyRuntimeError::new_err(format!("threads: {e}")))
@@ -89,7 +89,7 @@ fn see_out<R>(inbox: &mut Receiver<Message<R>>) {
     while let Some(Message::Errand(_)) = receive(inbox, end.saturating_duration_since(Instant::now())) {}
 }
 
-/// A message, if one comes in time. By `&mut`, since a shared inbox could not go to where Python is let go of.
+/// Returns a message, if one comes in time. Takes `&mut`, since a shared inbox could not go to where Python is let go of.
 fn receive<M>(inbox: &mut Receiver<M>, patience: Duration) -> Option<M> {
     inbox.recv_timeout(patience).ok()
 }

@@ -6,13 +6,13 @@
 use crate::array::Filters;
 use crate::error::{Raised, exception};
 use crate::host::{Host, work};
-use crate::run::{AnyRun, Board, Call, Initial, Outlook, Plan, Record, Run, Seen, preparation};
-use crate::source::{Arriving, Begun, Source};
+use crate::run::{AnyRun, Board, Call, Initial, Plan, Record, Seen, Session, check_channels, preparation};
+use crate::source::{IteratorStream, Source};
 use crate::values::{config, named};
 use numpy::prelude::*;
 use numpy::{PyArray1, PyReadonlyArray1};
-use ocsc::settings::Dtype;
-use ocsc::train::Schedule;
+use ocsc::settings::{Dtype, RunConfig};
+use ocsc::train::Begun;
 use ocsc::{Config, Shape, checkpoint};
 use pyo3::exceptions::{PyRuntimeError, PyUserWarning, PyValueError};
 use pyo3::prelude::*;
@@ -45,7 +45,7 @@ impl Learner {
         Learner(Arc::new(Shared { plan, run: Mutex::new(run), board, left: AtomicBool::new(false) }))
     }
 
-    /// The run, when nobody works on it.
+    /// Returns the run, when nobody works on it.
     fn run(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, Option<Box<dyn AnyRun>>>> {
         loop {
             match self.0.run.try_lock() {
@@ -69,7 +69,7 @@ impl Learner {
         self.0.board.lock().as_ref().map_or_else(|| Err(nothing_yet()), look)
     }
 
-    /// A run that has filters, when nobody works on it.
+    /// Looks at a run that has filters, when nobody works on it.
     fn wait<R>(&self, py: Python<'_>, look: impl FnOnce(&dyn AnyRun) -> PyResult<R>) -> PyResult<R> {
         self.run(py)?.as_deref().map_or_else(|| Err(nothing_yet()), look)
     }
@@ -95,7 +95,7 @@ impl Learner {
 
 #[pymethods]
 impl Learner {
-    /// Settings by name; `init` is random, patches or filters (K, C, axes...).
+    /// Plans a run with settings by name; `init` is random, patches or filters (K, C, axes...).
     #[new]
     fn create(settings: &Bound<'_, PyDict>, init: &Bound<'_, PyAny>, beta_ratio: Option<f64>) -> PyResult<Self> {
         let init = match init.extract::<String>().as_deref() {
@@ -125,16 +125,17 @@ impl Learner {
         memory_limit: Option<usize>,
         sizes: Vec<(usize, [usize; 4])>,
     ) -> PyResult<()> {
-        let schedule = schedule(stop_tol, time_limit);
+        let options = RunConfig { stop_tol, time_limit, ..RunConfig::default() };
         self.learn(py, threads, move |Shared { plan, board, .. }, run, host| {
             let raised = Arc::new(Raised::default());
-            let source = Source::new(reader, length, preparation(&plan.config)?, raised.clone(), host);
-            let outlook = Outlook { samples: length, shapes: prepared(&plan.config, &sizes), memory_limit };
+            let shapes = prepared(&plan.config, &sizes);
+            check_channels(&shapes).map_err(exception)?;
+            let source = Source::new(reader, length, shapes, preparation(&plan.config)?, raised.clone(), host);
             let new: Box<dyn AnyRun> = match plan.config.dtype {
-                Dtype::F32 => Box::new(Run::<f32>::on_source(plan, &source, &outlook, board, &raised)?),
-                Dtype::F64 => Box::new(Run::<f64>::on_source(plan, &source, &outlook, board, &raised)?),
+                Dtype::F32 => Box::new(Session::<f32>::start(plan, &source, memory_limit, board, &raised)?),
+                Dtype::F64 => Box::new(Session::<f64>::start(plan, &source, memory_limit, board, &raised)?),
             };
-            run.insert(new).fit(&source, Call { schedule, watcher, host: host.clone(), raised })
+            run.insert(new).fit(&source, Call { options, watcher, host: host.clone(), raised })
         })
     }
 
@@ -151,11 +152,11 @@ impl Learner {
         threads: Option<usize>,
         memory_limit: Option<usize>,
     ) -> PyResult<()> {
-        let schedule = schedule(stop_tol, time_limit);
+        let options = RunConfig { stop_tol, time_limit, ..RunConfig::default() };
         self.learn(py, threads, move |shared, run, host| {
             let raised = Arc::new(Raised::default());
-            let stream = Arriving::new(stream, preparation(&shared.plan.config)?, raised.clone(), host);
-            let call = Call { schedule, watcher, host: host.clone(), raised };
+            let stream = IteratorStream::new(stream, preparation(&shared.plan.config)?, raised.clone(), host);
+            let call = Call { options, watcher, host: host.clone(), raised };
             match (run.as_mut(), shared.plan.config.dtype) {
                 (Some(run), _) => run.stream(passes, stream, call),
                 (None, Dtype::F32) => begin::<f32>(shared, run, passes, stream, memory_limit, call),
@@ -164,41 +165,41 @@ impl Learner {
         })
     }
 
-    /// Whether there are filters.
+    /// Returns whether there are filters.
     #[getter]
     fn is_started(&self) -> bool {
         self.0.board.lock().is_some()
     }
 
-    /// The filters, (K, C, axes...).
+    /// Returns the filters, (K, C, axes...).
     fn filters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.look(|seen| seen.filters.array(py))
     }
 
-    /// The settings by name, as they are after the start.
+    /// Returns the settings by name, as they are after the start.
     fn settings<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         self.look(|seen| named(py, &seen.config))
     }
 
-    /// Steps made.
+    /// Returns the number of steps made.
     #[getter]
     fn n_steps(&self) -> PyResult<usize> {
         self.look(|seen| Ok(seen.progress.step))
     }
 
-    /// Samples learned from.
+    /// Returns the number of samples learned from.
     #[getter]
     fn n_samples(&self) -> PyResult<usize> {
         self.look(|seen| Ok(seen.progress.samples))
     }
 
-    /// How many steps of the last call had codes that missed the tolerance, and the worst gap among them.
+    /// Returns how many steps of the last call had codes that missed the tolerance, and the worst gap among them.
     #[getter]
     fn missed(&self) -> PyResult<(usize, f64)> {
         self.look(|seen| Ok((seen.missed.steps, seen.missed.gap)))
     }
 
-    /// One array per field of the records of all steps.
+    /// Returns one array per field of the records of all steps.
     fn history<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         self.look(|seen| {
             let columns = PyDict::new(py);
@@ -231,22 +232,25 @@ impl Learner {
         saved.map_err(exception)
     }
 
-    /// A checkpoint in memory.
+    /// Returns a checkpoint in memory.
     fn dumps<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         self.wait(py, |run| Ok(PyBytes::new(py, &run.bytes().map_err(exception)?)))
     }
 }
 
-/// The shapes of samples after preprocessing: gray ones have one channel.
+/// Returns the shapes of samples after preprocessing: gray ones have one channel.
 fn prepared(config: &Config, sizes: &[(usize, [usize; 4])]) -> Vec<(usize, Shape)> {
     let to_gray = config.preprocess.steps().contains(&ocsc::preprocess::Step::Gray);
     let after = |&(i, [channels, depth, height, width]): &(usize, [usize; 4])| {
         (i, Shape { channels: if to_gray { 1 } else { channels }, depth, height, width })
     };
     let mut seen = HashSet::new();
-    sizes.iter().map(after).filter(|(_, shape)| seen.insert(*shape)).collect()
+    let mut shapes: Vec<_> = sizes.iter().map(after).filter(|(_, shape)| seen.insert(*shape)).collect();
+    shapes.sort_by_key(|(i, _)| *i);
+    shapes
 }
 
+/// Returns the exception for a run without filters.
 fn nothing_yet() -> PyErr {
     PyValueError::new_err("nothing was learned yet")
 }
@@ -256,21 +260,20 @@ fn begin<T: crate::array::Scalar>(
     shared: &Shared,
     run: &mut Option<Box<dyn AnyRun>>,
     passes: usize,
-    mut stream: Arriving,
+    stream: IteratorStream,
     memory_limit: Option<usize>,
     call: Call,
 ) -> PyResult<()> {
-    let (mut new, first) = Run::<T>::on_stream(&shared.plan, &mut stream, memory_limit, &shared.board, &call.raised)?;
-    let learned = new.stream_from(passes, &mut Begun { first: Some(first), rest: stream }, &call);
+    let batch = shared.plan.config.batch_size;
+    let mut stream = Begun::<T, _>::new(stream, batch).map_err(|error| call.raised.exception(error))?;
+    if stream.first().is_empty() {
+        return Err(exception(ocsc::Error::invalid("X", "at least one sample", "none")));
+    }
+    let mut new = Session::<T>::start(&shared.plan, &stream.first(), memory_limit, &shared.board, &call.raised)?;
+    let learned = new.stream_from(passes, &mut stream, &call);
     // Also after an error: what was learned up to there is kept.
     *run = Some(Box::new(new));
     learned
-}
-
-fn schedule(stop_tol: Option<f64>, time_limit: Option<f64>) -> Schedule {
-    // A limit beyond what a duration holds is no limit.
-    let time_limit = time_limit.and_then(|limit| Duration::try_from_secs_f64(limit).ok());
-    Schedule { stop_tol, time_limit, test_every: None, strict: true }
 }
 
 /// Reads a model file.
@@ -304,10 +307,10 @@ fn restored(py: Python<'_>, bytes: &[u8], path: &Path, history: Vec<Record>) -> 
     let config: Config = single.config.clone();
     let board = Arc::<Board>::default();
     let run: Box<dyn AnyRun> = match config.dtype {
-        Dtype::F32 => Box::new(Run::from_saved(single, history, board.clone()).map_err(exception)?),
+        Dtype::F32 => Box::new(Session::from_saved(single, history, board.clone()).map_err(exception)?),
         Dtype::F64 => {
             let double = checkpoint::from_bytes::<f64>(bytes, path).map_err(exception)?;
-            Box::new(Run::from_saved(double, history, board.clone()).map_err(exception)?)
+            Box::new(Session::from_saved(double, history, board.clone()).map_err(exception)?)
         }
     };
     Ok(Learner::new(Plan { config, init: Initial::Random, beta_ratio: None }, Some(run), board))

@@ -4,9 +4,9 @@
 //! |---|---|
 //! | `host.rs` | work on a pool of threads while the calling thread listens to Python: signals, callbacks, iterators |
 //! | `error.rs` | errors as Python exceptions |
-//! | `array.rs` | numpy arrays to samples and back |
+//! | `array.rs` | numpy arrays as samples, and back |
 //! | `source.rs` | Python objects as sources of samples |
-//! | `values.rs` | settings by name |
+//! | `values.rs` | settings by name, and their declarations |
 //! | `run.rs` | one run of a learner, in f32 or f64 |
 //! | `learner.rs` | the class `Learner` |
 //! | `coding.rs` | codes, reconstructions, evaluations for given filters |
@@ -24,7 +24,7 @@ mod run;
 mod source;
 mod values;
 
-/// What the Python half imports.
+/// The module that the Python half imports.
 #[pyo3::pymodule]
 mod _native {
     #[pymodule_export]
@@ -36,5 +36,5 @@ mod _native {
     #[pymodule_export]
     use crate::measure::{mse, prepare, psnr, ssim, undo};
     #[pymodule_export]
-    use crate::values::{batch_methods, check_axes, list_settings, methods, version};
+    use crate::values::{Setting, batch_methods, check_axes, list_settings, methods, version};
 }

@@ -1,4 +1,4 @@
-//! Preprocessing and metrics.
+//! Preprocesses samples, and compares them.
 
 use crate::array::{array, numbers, sample};
 use crate::error::exception;
@@ -8,7 +8,7 @@ use ocsc::preprocess::Preprocess;
 use ocsc::{Sample, metrics};
 use pyo3::prelude::*;
 
-/// A sample after the steps, in f64.
+/// Returns a sample after the steps, in f64.
 #[pyfunction]
 pub(crate) fn prepare<'py>(
     py: Python<'py>,
@@ -21,7 +21,7 @@ pub(crate) fn prepare<'py>(
     array(py, prepared)
 }
 
-/// The reconstruction of a prepared sample, brought back to the domain of `original`.
+/// Returns the reconstruction of a prepared sample, brought back to the domain of `original`.
 #[pyfunction]
 pub(crate) fn undo<'py>(
     py: Python<'py>,
@@ -42,6 +42,7 @@ pub(crate) fn undo<'py>(
 
 type Metric = fn(&Sample<f64>, &Sample<f64>) -> ocsc::Result<f64>;
 
+/// Returns the metric of two items.
 fn compared(
     a: &Bound<'_, PyAny>,
     b: &Bound<'_, PyAny>,
@@ -51,19 +52,19 @@ fn compared(
     metric(&a, &b).map_err(exception)
 }
 
-/// The mean squared error over what the reference observed.
+/// Returns the mean squared error over what the reference observed.
 #[pyfunction]
 pub(crate) fn mse(reference: &Bound<'_, PyAny>, estimate: &Bound<'_, PyAny>) -> PyResult<f64> {
     compared(reference, estimate, metrics::mse as Metric)
 }
 
-/// The peak signal-to-noise ratio in decibels.
+/// Returns the peak signal-to-noise ratio in decibels.
 #[pyfunction]
 pub(crate) fn psnr(reference: &Bound<'_, PyAny>, estimate: &Bound<'_, PyAny>, peak: f64) -> PyResult<f64> {
     compared(reference, estimate, |a, b| metrics::psnr(a, b, peak))
 }
 
-/// The structural similarity.
+/// Returns the structural similarity.
 #[pyfunction]
 pub(crate) fn ssim(reference: &Bound<'_, PyAny>, estimate: &Bound<'_, PyAny>, peak: f64) -> PyResult<f64> {
     compared(reference, estimate, |a, b| metrics::ssim(a, b, peak))

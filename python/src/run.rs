@@ -1,17 +1,17 @@
 //! One run of a learner, in f32 or f64 behind one face, and what is seen of it from outside.
 
 use crate::array::{Filters, Scalar};
-use crate::error::{Raised, exception};
+use crate::error::Raised;
 use crate::host::Host;
-use crate::source::{Arriving, Begun, Prepare, Source};
+use crate::source::{IteratorStream, Prepare, Source};
 use ocsc::checkpoint::{self, Saved};
 use ocsc::coder::Status;
-use ocsc::learner::{Step, learner};
-use ocsc::memory::Survey;
-use ocsc::run::{Init, first_usable, start};
-use ocsc::train::{Observer, Snapshot};
-use ocsc::train::{Outcome, Progress, Schedule, Stream, train, train_stream, visiting_order};
-use ocsc::{Config, Error, Learner, Method, Result, Sample, Shape};
+use ocsc::learner::Step;
+use ocsc::run::{Init, Run, Started};
+use ocsc::settings::RunConfig;
+use ocsc::text::{counted, extent};
+use ocsc::train::{Observer, Outcome, Progress, Snapshot, Stream};
+use ocsc::{Config, Error, Learner, Method, Result, Samples, Shape};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::ops::ControlFlow;
@@ -91,53 +91,17 @@ impl Board {
     }
 }
 
-/// What is known of samples before any is read.
-pub(crate) struct Outlook {
-    /// How many there are.
-    pub(crate) samples: usize,
-    /// The shapes that occur, after preprocessing, as far as they are known, each with the number of the first that has it.
-    pub(crate) shapes: Vec<(usize, Shape)>,
-    pub(crate) memory_limit: Option<usize>,
-}
-
-impl Outlook {
-    /// Refuses samples of different channels.
-    fn check_channels(&self) -> Result<()> {
-        let Some((first, Shape { channels, .. })) = self.shapes.first() else { return Ok(()) };
-        match self.shapes.iter().find(|(_, shape)| shape.channels != *channels) {
-            Some((i, shape)) => {
-                let expected = format!("{channels} channels, as X[{first}] has");
-                Err(Error::invalid(format!("X[{i}]"), expected, format!("{} channels", shape.channels)))
-            }
-            None => Ok(()),
+/// Refuses samples of different channels, whose shapes after preprocessing are these, each with the number of the first that has
+/// it.
+pub(crate) fn check_channels(shapes: &[(usize, Shape)]) -> Result<()> {
+    let Some((first, Shape { channels, .. })) = shapes.first() else { return Ok(()) };
+    match shapes.iter().find(|(_, shape)| shape.channels != *channels) {
+        Some((i, shape)) => {
+            let expected = format!("{}, as X[{first}] has", counted(*channels, "channel"));
+            Err(Error::invalid(format!("X[{i}]"), expected, counted(shape.channels, "channel")))
         }
+        None => Ok(()),
     }
-
-    /// Refuses samples that are too small for the filters, or of sizes that the method cannot take, or for which there is
-    /// no memory.
-    fn check<T: Scalar>(&self, config: &Config, filter: Shape) -> Result<()> {
-        self.shapes.iter().try_for_each(|(i, shape)| check_size(&format!("X[{i}]"), *shape, filter))?;
-        let one_size = self.shapes.first().map(|(_, shape)| *shape).filter(|_| self.shapes.len() == 1);
-        if self.shapes.len() > 1 && !config.method.takes_mixed_sizes() {
-            let expected = format!("samples of one size for the method `{}` (`ocsc` takes any)", config.method);
-            return Err(Error::invalid("X", expected, format!("{} sizes", self.shapes.len())));
-        }
-        let largest = self.shapes.iter().map(|(_, shape)| shape.len()).max().unwrap_or(0);
-        Survey { samples: self.samples, one_size, largest, processes: 1 }.ensure::<T>(config, filter, self.memory_limit)
-    }
-}
-
-/// Refuses a sample that filters do not fit.
-fn check_size(name: &str, sample: Shape, filter: Shape) -> Result<()> {
-    if sample.channels != filter.channels {
-        let expected = format!("{} channels, as the filters have", filter.channels);
-        return Err(Error::invalid(name, expected, format!("{} channels", sample.channels)));
-    }
-    if sample.spatial().iter().zip(filter.spatial()).any(|(s, f)| *s < f) {
-        let expected = format!("at least the size {filter} of the filters (filter_shape)");
-        return Err(Error::invalid(name, expected, sample));
-    }
-    Ok(())
 }
 
 /// How to make a run.
@@ -168,7 +132,7 @@ impl Initial {
 
 /// What one call of `fit` or `partial_fit` brings along.
 pub(crate) struct Call {
-    pub(crate) schedule: Schedule,
+    pub(crate) options: RunConfig,
     pub(crate) watcher: Option<Py<PyAny>>,
     pub(crate) host: Host,
     pub(crate) raised: Arc<Raised>,
@@ -179,7 +143,7 @@ pub(crate) trait AnyRun: Send {
     /// Learns from all samples of a source, in passes.
     fn fit(&mut self, source: &Source, call: Call) -> PyResult<()>;
     /// Learns from a stream, in so many passes.
-    fn stream(&mut self, passes: usize, stream: Arriving, call: Call) -> PyResult<()>;
+    fn stream(&mut self, passes: usize, stream: IteratorStream, call: Call) -> PyResult<()>;
     /// Goes on with other settings, which leave the statistics as they are.
     fn change(&mut self, config: Config) -> Result<()>;
     /// Writes a checkpoint.
@@ -188,137 +152,103 @@ pub(crate) trait AnyRun: Send {
     fn bytes(&self) -> Result<Vec<u8>>;
 }
 
-/// A run that has a dictionary.
-pub(crate) struct Run<T: Scalar> {
-    learner: Box<dyn Learner<T>>,
-    progress: Progress,
+/// A run that has a dictionary, and where it is seen.
+pub(crate) struct Session<T: Scalar> {
+    run: Started<T>,
     board: Arc<Board>,
 }
 
-impl<T: Scalar> Run<T> {
-    /// A new run, on a source.
-    pub(crate) fn on_source(
+impl<T: Scalar> Session<T> {
+    /// Starts a new run on samples, or on a stream of which these are the first.
+    pub(crate) fn start(
         plan: &Plan,
-        source: &Source,
-        outlook: &Outlook,
-        board: &Arc<Board>,
-        raised: &Raised,
-    ) -> PyResult<Self> {
-        outlook.check_channels().map_err(exception)?;
-        let order = visiting_order(ocsc::Samples::<T>::len(source), plan.config.seed, 0);
-        let told = |error| raised.exception(error);
-        let (first, sample) = first_usable::<T>(source, &order, true).map_err(told)?;
-        let name = ocsc::Samples::<T>::name(source, first);
-        let batch = &order[..plan.config.batch_size.min(order.len())];
-        Self::start(plan, (&sample, &name), outlook, source, batch, board, raised)
-    }
-
-    /// A new run, on a stream; also returns what was taken of it.
-    pub(crate) fn on_stream(
-        plan: &Plan,
-        stream: &mut Arriving,
+        samples: &dyn Samples<T>,
         memory_limit: Option<usize>,
         board: &Arc<Board>,
         raised: &Raised,
-    ) -> PyResult<(Self, Vec<Sample<T>>)> {
-        let first = stream.take(plan.config.batch_size).map_err(|error| raised.exception(error))?.unwrap_or_default();
-        let Some(sample) = first.first() else {
-            return Err(exception(Error::invalid("X", "at least one sample", "none")));
-        };
-        let all: Vec<usize> = (0..first.len()).collect();
-        // What more there will be is not known.
-        let outlook = Outlook { samples: first.len(), shapes: vec![(0, sample.shape())], memory_limit };
-        let run = Self::start(plan, (sample, "the first sample"), &outlook, &first, &all, board, raised)?;
-        Ok((run, first))
-    }
-
-    fn start(
-        plan: &Plan,
-        (sample, name): (&Sample<T>, &str),
-        outlook: &Outlook,
-        samples: &dyn ocsc::Samples<T>,
-        batch: &[usize],
-        board: &Arc<Board>,
-        raised: &Raised,
     ) -> PyResult<Self> {
-        let (mut config, channels) = (plan.config.clone(), sample.shape().channels);
-        let init = plan.init.init()?;
-        let filter = match &init {
-            Init::Given(dictionary) => {
-                config.n_filters = dictionary.n_filters();
-                config.filter_shape = dictionary.shape().axes(dictionary.rank());
-                dictionary.shape()
-            }
-            _ => Shape::from_axes(channels, &config.filter_shape).map_err(exception)?,
-        };
-        check_size(name, sample.shape(), filter).map_err(exception)?;
-        // Before there are filters, since these may be too many.
-        outlook.check::<T>(&config, filter).map_err(exception)?;
-        let started = start(config, init, plan.beta_ratio, channels, samples, batch, true);
-        let learner = started.map_err(|error| raised.exception(error))?.learner;
-        Ok(Self::shown(learner, Progress::default(), Vec::new(), board.clone()))
+        let options = RunConfig { beta_ratio: plan.beta_ratio, memory_limit, ..RunConfig::default() };
+        let run = Run::new(plan.config.clone()).init(plan.init.init()?).options(options).strict(true);
+        let started = run.start(samples).map_err(|error| raised.exception(in_words(error)))?;
+        Ok(Self::shown(started, Vec::new(), board.clone()))
     }
 
-    /// A run that goes on from a model file: with its statistics from a checkpoint, with new ones otherwise.
+    /// Goes on from a model file: with its statistics from a checkpoint, with new ones otherwise.
     pub(crate) fn from_saved(saved: Saved<T>, history: Vec<Record>, board: Arc<Board>) -> Result<Self> {
-        let (learner, progress) = match saved.is_checkpoint() {
-            true => saved.resume()?,
-            false => (learner(saved.config, saved.dictionary)?, Progress::default()),
-        };
-        Ok(Self::shown(learner, progress, history, board))
+        Ok(Self::shown(Run::resume(saved).strict(true).adopt()?, history, board))
     }
 
-    /// A run that is seen on the board from now on.
-    fn shown(learner: Box<dyn Learner<T>>, progress: Progress, history: Vec<Record>, board: Arc<Board>) -> Self {
+    /// Returns a run that is seen on the board from now on.
+    fn shown(run: Started<T>, history: Vec<Record>, board: Arc<Board>) -> Self {
+        let learner = run.learner();
         let (config, filters) = (learner.config().clone(), T::filters(learner.dictionary().clone()));
+        let progress = run.progress();
         *board.lock() = Some(Seen { config, filters, progress, history, missed: Missed::default() });
-        Run { learner, progress, board }
+        Session { run, board }
     }
 
-    /// Learns as `train` does with the learner, from `begun` on; whatever ends it, what was learned up to there is kept.
+    /// Learns as `train` does with the run; whatever ends it, what was learned up to there is kept.
     fn learn(
         &mut self,
         call: &Call,
-        train: impl FnOnce(&mut dyn Learner<T>, &mut Watch<'_>) -> Result<Outcome>,
+        train: impl FnOnce(&mut Started<T>, &mut Watch<'_>) -> Result<Outcome>,
     ) -> PyResult<()> {
-        let mut watch = Watch::new(call, self.progress, &self.board);
-        let ended = train(self.learner.as_mut(), &mut watch);
-        self.progress = ended.as_ref().map_or(watch.last, |outcome| outcome.progress);
-        self.board.show(self.learner.as_ref(), &self.progress);
-        ended.map(drop).map_err(|error| call.raised.exception(error))
+        self.run.set_options(&call.options);
+        let mut watch = Watch::new(call, self.run.progress(), &self.board);
+        let ended = train(&mut self.run, &mut watch);
+        if ended.is_err() {
+            self.run.set_progress(watch.last);
+        }
+        self.board.show(self.run.learner(), &self.run.progress());
+        ended.map(drop).map_err(|error| call.raised.exception(in_words(error)))
     }
 
-    pub(crate) fn stream_from(&mut self, passes: usize, stream: &mut Begun<T>, call: &Call) -> PyResult<()> {
-        let begun = self.progress;
-        self.learn(call, |learner, watch| train_stream(learner, passes, stream, None, &call.schedule, begun, watch))
+    /// Learns from a stream, in so many passes.
+    pub(crate) fn stream_from(&mut self, passes: usize, stream: &mut dyn Stream<T>, call: &Call) -> PyResult<()> {
+        self.learn(call, |run, watch| run.train_stream(passes, stream, None, watch))
     }
 }
 
-impl<T: Scalar> AnyRun for Run<T> {
+/// Says in Python's words which sizes of samples do not fit.
+fn in_words(error: Error) -> Error {
+    match error {
+        Error::TooSmall { name, filter, found, .. } => {
+            let expected = format!("at least the size {} of the filters (filter_shape)", extent(&filter));
+            Error::invalid(name, expected, extent(&found))
+        }
+        Error::MixedSizes { name, expected, first, found, method } => {
+            let any = "`ocsc` takes samples of any sizes";
+            let expected = format!("{} as {first} has, for the method `{method}` ({any})", extent(&expected));
+            Error::invalid(name, expected, extent(&found))
+        }
+        other => other,
+    }
+}
+
+impl<T: Scalar> AnyRun for Session<T> {
     fn fit(&mut self, source: &Source, call: Call) -> PyResult<()> {
-        self.learn(&call, |learner, watch| train(learner, source, None, &call.schedule, Progress::default(), watch))
+        self.run.set_progress(Progress::default());
+        self.learn(&call, |run, watch| run.train(source, None, watch))
     }
 
-    fn stream(&mut self, passes: usize, stream: Arriving, call: Call) -> PyResult<()> {
-        self.stream_from(passes, &mut Begun::<T> { first: None, rest: stream }, &call)
+    fn stream(&mut self, passes: usize, mut stream: IteratorStream, call: Call) -> PyResult<()> {
+        self.stream_from(passes, &mut stream, &call)
     }
 
     fn change(&mut self, config: Config) -> Result<()> {
-        let mut changed = learner(config, self.learner.dictionary().clone())?;
-        changed.restore(&self.learner.state(), self.learner.step())?;
+        self.run.change(config)?;
         if let Some(seen) = self.board.lock().as_mut() {
-            seen.config = changed.config().clone();
+            seen.config = self.run.learner().config().clone();
         }
-        self.learner = changed;
         Ok(())
     }
 
     fn save(&self, path: &Path) -> Result<()> {
-        checkpoint::save(path, self.learner.as_ref(), Some(&self.progress))
+        checkpoint::save(path, self.run.learner(), Some(&self.run.progress()))
     }
 
     fn bytes(&self) -> Result<Vec<u8>> {
-        checkpoint::to_bytes(self.learner.as_ref(), Some(&self.progress))
+        checkpoint::to_bytes(self.run.learner(), Some(&self.run.progress()))
     }
 }
 

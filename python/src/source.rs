@@ -1,5 +1,4 @@
-//! Python objects as sources of samples: indexable ones, read by any thread, and streams, drawn from by the thread that
-//! called.
+//! Reads samples from Python objects: from indexable ones by any thread, from streams by the thread that called.
 
 use crate::array;
 use crate::error::Raised;
@@ -7,12 +6,12 @@ use crate::host::{Host, pool};
 use ocsc::preprocess::Preprocess;
 use ocsc::text::counted;
 use ocsc::train::Stream;
-use ocsc::{Error, Real, Result, Sample, Samples};
+use ocsc::{Error, Real, Result, Sample, Samples, Shape};
 use pyo3::prelude::*;
 use rayon::ThreadPool;
 use std::sync::Arc;
 
-/// What is done to samples when they are read.
+/// Prepares samples when they are read.
 pub(crate) struct Prepare {
     steps: Preprocess,
     /// Readers are no threads of the work's pool, which may be waiting for them, and the global one does not survive a
@@ -21,12 +20,13 @@ pub(crate) struct Prepare {
 }
 
 impl Prepare {
+    /// Prepares samples by these steps.
     pub(crate) fn new(steps: Preprocess) -> PyResult<Self> {
         let pool = if steps.steps().is_empty() { None } else { Some(pool(Some(1))?) };
         Ok(Prepare { steps, pool })
     }
 
-    /// The sample of an item, prepared in f64 up to the end: contrast normalisation divides by small numbers.
+    /// Returns the sample of an item, prepared in f64 up to the end: contrast normalisation divides by small numbers.
     fn sample<T: Real>(&self, item: &Bound<'_, PyAny>) -> PyResult<Result<Sample<T>>> {
         let Some(pool) = &self.pool else { return array::sample(item) };
         let sample = array::sample::<f64>(item)?;
@@ -35,18 +35,29 @@ impl Prepare {
     }
 }
 
-/// A Python object `reader`: `len(reader)` samples, of which `reader(i)` is one, as an item of [`array::sample`].
+/// Reads samples by number from a Python object `reader`: there are `len`, and `reader(i)` is the item of one, as
+/// [`array::sample`] takes it.
 pub(crate) struct Source {
     reader: Py<PyAny>,
     len: usize,
+    /// The shapes that occur, after preprocessing, as far as they are known, each with the number of the first that has it, in
+    /// ascending order.
+    shapes: Vec<(usize, Shape)>,
     prepare: Prepare,
     raised: Arc<Raised>,
     host: Host,
 }
 
 impl Source {
-    pub(crate) fn new(reader: Py<PyAny>, len: usize, prepare: Prepare, raised: Arc<Raised>, host: &Host) -> Self {
-        Source { reader, len, prepare, raised, host: host.clone() }
+    pub(crate) fn new(
+        reader: Py<PyAny>,
+        len: usize,
+        shapes: Vec<(usize, Shape)>,
+        prepare: Prepare,
+        raised: Arc<Raised>,
+        host: &Host,
+    ) -> Self {
+        Source { reader, len, shapes, prepare, raised, host: host.clone() }
     }
 }
 
@@ -69,21 +80,29 @@ impl<T: Real> Samples<T> for Source {
     fn name(&self, index: usize) -> String {
         format!("X[{index}]")
     }
+
+    fn spatial(&self, index: usize) -> Option<[usize; 3]> {
+        let place = self.shapes.binary_search_by_key(&index, |(i, _)| *i).ok()?;
+        Some(self.shapes[place].1.spatial())
+    }
 }
 
-/// A Python object `stream`: `stream(n)` are the next n items, or those that are left; `stream.rewind()` begins again.
-pub(crate) struct Arriving {
+/// Draws samples from a Python object `stream`: `stream(n)` are the next n items, or those that are left, and
+/// `stream.rewind()` begins again.
+pub(crate) struct IteratorStream {
     stream: Arc<Py<PyAny>>,
     prepare: Arc<Prepare>,
     raised: Arc<Raised>,
     host: Host,
 }
 
-impl Arriving {
+impl IteratorStream {
+    /// Draws from `stream`; exceptions are kept in `raised`.
     pub(crate) fn new(stream: Py<PyAny>, prepare: Prepare, raised: Arc<Raised>, host: &Host) -> Self {
-        Arriving { stream: Arc::new(stream), prepare: Arc::new(prepare), raised, host: host.clone() }
+        IteratorStream { stream: Arc::new(stream), prepare: Arc::new(prepare), raised, host: host.clone() }
     }
 
+    /// Draws the next `n` samples, in the thread that called; none if it listens no more.
     fn draw<T: Real>(&self, n: usize) -> Option<PyResult<Result<Vec<Sample<T>>>>> {
         let (stream, prepare) = (self.stream.clone(), self.prepare.clone());
         self.host.ask(move |py| {
@@ -93,7 +112,7 @@ impl Arriving {
     }
 }
 
-impl<T: Real> Stream<T> for Arriving {
+impl<T: Real> Stream<T> for IteratorStream {
     fn take(&mut self, n: usize) -> Result<Option<Vec<Sample<T>>>> {
         match self.draw(n) {
             Some(Ok(samples)) => samples.map(Some).map_err(named),
@@ -113,29 +132,6 @@ impl<T: Real> Stream<T> for Arriving {
     }
 }
 
-/// Samples that were taken already, before the rest of their stream.
-pub(crate) struct Begun<T> {
-    pub(crate) first: Option<Vec<Sample<T>>>,
-    pub(crate) rest: Arriving,
-}
-
-impl<T: Real> Stream<T> for Begun<T> {
-    fn take(&mut self, n: usize) -> Result<Option<Vec<Sample<T>>>> {
-        match self.first.take() {
-            Some(first) => Ok(Some(first)),
-            None => self.rest.take(n),
-        }
-    }
-
-    fn rewind(&mut self) -> Result<()> {
-        Stream::<T>::rewind(&mut self.rest)
-    }
-
-    fn name(&self, n: usize) -> String {
-        Stream::<T>::name(&self.rest, n)
-    }
-}
-
 /// Says that a sample of X is at fault.
 fn named(error: Error) -> Error {
     match error {
@@ -144,7 +140,7 @@ fn named(error: Error) -> Error {
     }
 }
 
-/// For readers of a run that nobody waits for.
+/// Returns the error for readers of a run that nobody waits for.
 fn interrupted() -> Error {
     Error::Source("interrupted".to_owned())
 }

@@ -1,15 +1,15 @@
-//! Settings by name, both ways, and what there is to choose from.
+//! Translates settings between Python and the library, and lists what there is to choose from.
 
 use crate::error::exception;
 use ocsc::preprocess::Preprocess;
-use ocsc::settings::{self, Setting, configure};
+use ocsc::settings::{self, configure};
 use ocsc::{Axes, Config, Error, Method};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyList, PyString, PyTuple};
 use serde_json::{Number, Value};
 
-/// The configuration in which the named settings have these values.
+/// Returns the configuration in which the named settings have these values.
 pub(crate) fn config(values: &Bound<'_, PyDict>) -> PyResult<Config> {
     let mut named = Vec::new();
     for (name, value) in values {
@@ -26,25 +26,32 @@ pub(crate) fn config(values: &Bound<'_, PyDict>) -> PyResult<Config> {
     configure(named.clone()).map_err(|error| exception(in_words(error, &named, values)))
 }
 
-/// The library says what it expected and found as JSON does; here it is said in Python's words.
+/// Rewrites an error that quotes JSON in Python's words.
 fn in_words(error: Error, named: &[(String, Value)], values: &Bound<'_, PyDict>) -> Error {
     let Error::Invalid { what, expected, found } = error else { return error };
     let text = |value: &Value| value.to_string();
     let same = named.iter().find(|(name, value)| *name == what && text(value) == found);
     let given = same.and_then(|(name, _)| values.get_item(name).ok().flatten()).and_then(|value| value.repr().ok());
     let found = given.map_or(found, |repr| repr.to_string());
-    let default = settings::find(&what).map(Setting::default);
-    let expected = match (expected.as_str(), default) {
+    let setting = settings::find(&what);
+    let expected = match (expected.as_str(), setting.map(settings::Setting::default)) {
         ("true or false", _) => "True or False".to_owned(),
         ("string or map", Some(Value::String(word))) => format!("a word such as '{word}'"),
         ("a sequence", Some(Value::Array(_))) if what == "preprocess" => {
             "'none', or steps such as 'mean,scale'".to_owned()
+        }
+        // The default is the one value that a method takes which does not obey the setting.
+        (_, Some(default)) => {
+            let rest = expected.strip_prefix(&text(&default)).filter(|rest| rest.starts_with(" with "));
+            let repr = python(values.py(), &default).and_then(|default| default.repr());
+            rest.zip(repr.ok()).map_or(expected.clone(), |(rest, repr)| format!("{repr}{rest}"))
         }
         _ => expected,
     };
     Error::Invalid { what, expected, found }
 }
 
+/// Returns a Python value as JSON; refuses what is neither a number, a word nor a list of either.
 fn json(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Value> {
     if value.is_none() {
         return Ok(Value::Null);
@@ -82,7 +89,7 @@ fn json(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Value> {
     number.map(Value::Number).ok_or_else(wrong)
 }
 
-/// The same as a Python value.
+/// Returns a JSON value as a Python value.
 fn python<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
     Ok(match value {
         Value::Null | Value::Object(_) => py.None().into_bound(py),
@@ -100,21 +107,25 @@ fn python<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
     })
 }
 
-/// The settings of `config` by name, as the constructor takes them.
+/// Returns the value of a setting in `config`, as the constructor takes it; `None` for a setting of a run.
+fn value<'py>(py: Python<'py>, setting: &settings::Setting, config: &Config) -> PyResult<Bound<'py, PyAny>> {
+    match setting.name {
+        // As it is written everywhere but in JSON.
+        "preprocess" => Ok(config.preprocess.to_string().into_pyobject(py)?.into_any()),
+        _ => python(py, &setting.value(config)),
+    }
+}
+
+/// Returns the settings of `config` by name, as the constructor takes them.
 pub(crate) fn named<'py>(py: Python<'py>, config: &Config) -> PyResult<Bound<'py, PyDict>> {
     let named = PyDict::new(py);
     for setting in settings::all().filter(|setting| setting.is_recorded() && setting.is_in_python) {
-        let value = match setting.name {
-            // As it is written everywhere but in JSON.
-            "preprocess" => config.preprocess.to_string().into_pyobject(py)?.into_any(),
-            _ => python(py, &setting.value(config))?,
-        };
-        named.set_item(setting.name, value)?;
+        named.set_item(setting.name, value(py, setting, config)?)?;
     }
     Ok(named)
 }
 
-/// The letters of axes, checked.
+/// Checks the letters of axes, and returns them in capitals.
 #[pyfunction(name = "axes")]
 pub(crate) fn check_axes(text: &Bound<'_, PyAny>) -> PyResult<String> {
     let Ok(letters) = text.extract::<String>() else {
@@ -123,31 +134,75 @@ pub(crate) fn check_axes(text: &Bound<'_, PyAny>) -> PyResult<String> {
     letters.parse::<Axes>().map(|axes| axes.to_string()).map_err(exception)
 }
 
-/// A row of the table of settings.
-type Entry<'py> = (&'static str, Bound<'py, PyAny>, &'static str, bool);
-
-/// Name, default and description of every setting, and whether model files hold it.
-#[pyfunction(name = "settings")]
-pub(crate) fn list_settings(py: Python<'_>) -> PyResult<Vec<Entry<'_>>> {
-    let defaults = named(py, &Config::default())?;
-    let default = |name| -> PyResult<_> { Ok(defaults.get_item(name)?.unwrap_or_else(|| py.None().into_bound(py))) };
-    let settings = settings::all().filter(|setting| setting.is_in_python);
-    settings.map(|s| Ok((s.name, default(s.name)?, s.doc(), s.is_recorded()))).collect()
+/// A setting as it was declared in the library.
+#[pyclass(frozen, get_all, module = "ocsc._native")]
+pub(crate) struct Setting {
+    name: &'static str,
+    /// What it does, without the last full stop.
+    doc: &'static str,
+    /// What its values are like: `switch`, `count`, `number` and so on.
+    kind: &'static str,
+    /// The words to choose from, if its kind is `choice`.
+    choices: Vec<&'static str>,
+    default: Py<PyAny>,
+    /// The methods that obey it.
+    methods: Vec<&'static str>,
+    /// Whether model files hold it.
+    is_recorded: bool,
+    /// Whether the estimator has a parameter for it.
+    is_parameter: bool,
+    /// Whether coding heeds a change after learning.
+    is_in_coding: bool,
+    /// Whether learning heeds a change from the next step on.
+    is_in_learning: bool,
+    /// Whether learning cannot go on after a change.
+    ends_learning: bool,
+    /// The flag of the program's `learn`, without dashes.
+    learn_flag: Option<String>,
+    /// The flag of the program's `code` and `evaluate`, without dashes.
+    code_flag: Option<&'static str>,
 }
 
-/// Name and description of every method.
+impl Setting {
+    fn new(py: Python<'_>, declared: &settings::Setting) -> PyResult<Self> {
+        let obeying = Method::ALL.into_iter().filter(|method| method.obeys(declared.part));
+        Ok(Setting {
+            name: declared.name,
+            doc: declared.doc(),
+            kind: declared.kind.name(),
+            choices: declared.kind.choices().to_vec(),
+            default: value(py, declared, &Config::default())?.unbind(),
+            methods: obeying.map(Method::name).collect(),
+            is_recorded: declared.is_recorded(),
+            is_parameter: declared.is_in_python,
+            is_in_coding: declared.effect.is_in_coding(),
+            is_in_learning: declared.effect.is_in_learning(),
+            ends_learning: declared.effect.ends_learning(),
+            learn_flag: declared.is_in_learn.then(|| declared.flag_name()),
+            code_flag: declared.code_flag,
+        })
+    }
+}
+
+/// Returns all settings, in the library's order.
+#[pyfunction(name = "settings")]
+pub(crate) fn list_settings(py: Python<'_>) -> PyResult<Vec<Setting>> {
+    settings::all().map(|declared| Setting::new(py, declared)).collect()
+}
+
+/// Returns the name and the description of every method.
 #[pyfunction]
 pub(crate) fn methods() -> Vec<(&'static str, &'static str)> {
     Method::ALL.iter().map(|method| (method.name(), method.description())).collect()
 }
 
-/// The methods that keep all samples and update once per pass.
+/// Returns the methods that keep all samples and update once per pass.
 #[pyfunction]
 pub(crate) fn batch_methods() -> Vec<&'static str> {
     Method::ALL.iter().filter(|method| method.is_batch()).map(|method| method.name()).collect()
 }
 
-/// The version of the package.
+/// Returns the version of the package.
 #[pyfunction]
 pub(crate) fn version() -> &'static str {
     env!("CARGO_PKG_VERSION")

@@ -225,7 +225,7 @@ def test_not_fitted():
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        (dict(n_filters=0), "the number of filters: expected at least 1, found 0"),
+        (dict(n_filters=0), "n_filters: expected at least 1, found 0"),
         (dict(n_filters="many"), "n_filters: expected a whole number from 0 up, found 'many'"),
         (dict(n_filters=2.5), "n_filters: expected a whole number from 0 up, found 2.5"),
         (dict(beta=-1), "beta: expected a finite number above 0, found -1"),
@@ -273,7 +273,7 @@ def test_other_types_and_memory(images):
     for X in (images, iter(images)):
         with pytest.raises(MemoryError, match="need .* more than the 1.0 MB that the memory limit allows"):
             OnlineCSC(**SMALL, memory_limit="1MB").fit(X)
-    with pytest.raises(ValueError, match="one size for the method `ocsc-paper`"):
+    with pytest.raises(ValueError, match=r"X\[1\]: expected 24x24 as X\[0\] has, for the method `ocsc-paper` .* found 20x24"):
         OnlineCSC(**SMALL, method="ocsc-paper").fit([images[0], images[1][:20]])
 
 

@@ -28,7 +28,7 @@ from ._estimator import OnlineCSC
 from ._functions import beta_max, code, load, preprocess, reconstruct, save
 from ._native import methods
 from ._native import version as _version
-from ._types import Step
+from ._step import Step
 
 __version__ = _version()
 

@@ -1,47 +1,50 @@
-"""Parameters that were changed after learning: which of them take effect without learning again, and which are refused."""
+"""Decides what becomes of parameters that are changed after learning: which take effect, and which are refused."""
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
-CODING = ("beta", "tol", "boundary", "preprocess", "non_negative", "weights", "max_rounds")
-"""Those that coding heeds at once, beside ``dtype``, which may depend on the data, and ``axes`` and ``threads``, which are
-asked at every call."""
+from ._declarations import SETTINGS, WIDTH
 
-LEARNING = (
-    "beta",
-    "batch_size",
-    "tol",
-    "non_negative",
-    "weights",
-    "max_rounds",
-    "forgetting",
-    "sweeps",
-    "sweep_tol",
-    "reseed",
-    "stop",
-    "max_iters",
-    "rho",
-    "adaptive_rho",
-    "relaxation",
-    "update_iters",
-    "update_tol",
-    "update_reset",
-)
-"""Those that learning heeds from the next step on: the statistics of the steps before stay what they are."""
+CODING = tuple(name for name, setting in SETTINGS.items() if setting.is_in_coding and name != "dtype")
+"""The settings that coding heeds at once. So it does ``dtype``, which may depend on the data, and ``axes`` and ``threads``, which
+are asked at every call."""
 
-FIXED = ("n_filters", "filter_shape", "method", "boundary", "preprocess", "update_rho")
-"""Those that the statistics of a run are made with, beside ``dtype``."""
+LEARNING = tuple(name for name, setting in SETTINGS.items() if setting.is_in_learning)
+"""The settings that learning heeds from the next step on: the statistics of the steps before stay what they are."""
+
+FIXED = tuple(name for name, setting in SETTINGS.items() if setting.ends_learning and name != "dtype")
+"""The settings that the statistics of a run are made with, beside ``dtype``."""
 
 COMPARED = tuple(dict.fromkeys((*CODING, *LEARNING, *FIXED, "dtype", "beta_ratio")))
-"""Those whose values at the beginning of learning are remembered."""
+"""The settings whose values at the beginning of learning are remembered."""
+
+
+def explanation() -> str:
+    """Returns what becomes of changes after learning, for a docstring."""
+
+    def names(*parameters: str) -> str:
+        *first, last = (f"``{name}``" for name in parameters)
+        return f"{', '.join(first)} and {last}"
+
+    rules = (
+        f"{names(*CODING, 'dtype', 'axes', 'threads')} take effect at the next `transform`, `inverse_transform`, `evaluate` or "
+        "`score`.",
+        f"{names(*LEARNING)} take effect at the next `partial_fit`.",
+        f"{names(*FIXED, 'dtype')} are refused by `partial_fit`, since its statistics depend on them.",
+        "``beta_ratio`` stands instead of ``beta`` and needs a `fit`: set ``beta=..., beta_ratio=None`` to code with another beta. "
+        "What contradicts that is refused.",
+    )
+    fill = textwrap.TextWrapper(WIDTH, initial_indent="- ", subsequent_indent="  ", break_on_hyphens=False).fill
+    return "\n".join(map(fill, rules))
 
 
 def same(a: Any, b: Any) -> bool:
-    """Whether two values of a parameter are equal, which may be arrays."""
+    """Returns whether two values of a parameter are equal. They may be arrays."""
     if a is b:
         return True
     if a is None or b is None:
@@ -55,12 +58,12 @@ def same(a: Any, b: Any) -> bool:
 
 
 def coding_changes(now: Mapping[str, Any], then: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings to code with that are others now than when learning began."""
+    """Returns the settings of coding that have other values now than when learning began."""
     return _changes(CODING, now, then)
 
 
 def learning_changes(now: Mapping[str, Any], then: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings to go on learning with that are others now than when learning began."""
+    """Returns the settings of learning that have other values now; refuses changes that the statistics do not allow."""
     for name in FIXED:
         if not same(now[name], then[name]):
             raise fixed(name, then[name], now[name])
@@ -68,7 +71,7 @@ def learning_changes(now: Mapping[str, Any], then: Mapping[str, Any]) -> dict[st
 
 
 def fixed(name: str, then: Any, now: Any) -> ValueError:
-    """That a parameter cannot take effect while learning goes on."""
+    """Returns the exception to raise for a parameter that cannot change while learning goes on."""
     return ValueError(
         f"{name}: expected {then!r}, as when learning began, to go on, found {now!r}; it takes effect at the next fit. Set it back, "
         "or call fit"
@@ -76,6 +79,7 @@ def fixed(name: str, then: Any, now: Any) -> ValueError:
 
 
 def _changes(names: Iterable[str], now: Mapping[str, Any], then: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns those of the named settings that have other values now; refuses contradictions of beta and beta_ratio."""
     changes = {name: now[name] for name in names if not same(now[name], then[name])}
     ratio, beta = now["beta_ratio"], now["beta"]
     if ratio is not None and not same(ratio, then["beta_ratio"]):

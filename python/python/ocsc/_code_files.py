@@ -1,4 +1,4 @@
-"""Files of sparse codes: archives ``.npz`` as numpy writes them, replaced as a whole and read with suspicion."""
+"""Reads and writes files of sparse codes: archives ``.npz`` as numpy writes them, replaced as a whole and read with suspicion."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def write_folder(folder: Path, names: list[str], stale: list[Path], write: Calla
 
 
 def _sync(folder: Path) -> None:
-    """Has the names in a folder on disk; where folders cannot be opened, the system does so when it likes."""
+    """Waits until the names in a folder are on disk. Where folders cannot be opened, the system writes them when it likes."""
     if os.name == "posix":
         opened = os.open(folder, os.O_RDONLY)
         try:
@@ -94,7 +94,7 @@ def _sync(folder: Path) -> None:
 
 
 def _renamed(error: OSError, staged: Path, folder: Path) -> OSError:
-    """The error, said of the folder that was to be written and not of the one beside it."""
+    """Returns the same error about the folder that was to be written, not about the temporary one beside it."""
     told = [text.replace(str(staged), str(folder)) if isinstance(text, str) else text for text in error.args]
     if error.filename is None:
         return type(error)(*told)
@@ -108,7 +108,7 @@ def _umask() -> int:
 
 
 def read_arrays(path: str | os.PathLike[str]) -> dict[str, Array]:
-    """The arrays of a file of codes."""
+    """Returns the arrays of a file of codes."""
     name = os.fspath(path)
     if not _is_archive(path):
         raise ValueError(f"{name}: expected a .npz file of sparse codes, found {_other_content(path)}")
@@ -132,7 +132,7 @@ def _is_archive(path: str | os.PathLike[str]) -> bool:
 
 
 def _other_content(path: str | os.PathLike[str]) -> str:
-    """What a file is that is no archive."""
+    """Returns a description of a file that is no archive."""
     try:
         # As a map, since a header may promise more numbers than there are.
         array = np.load(path, mmap_mode="r", allow_pickle=False)
@@ -148,7 +148,7 @@ def _check_memory(name: str, needed: int) -> None:
 
 
 def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, length: int) -> Array:
-    """One array of an archive of ``length`` bytes; nothing is made room for that the archive cannot hold."""
+    """Reads one array of an archive of ``length`` bytes. Allocates nothing that the archive cannot hold."""
     most = info.compress_size if info.compress_type == zipfile.ZIP_STORED else DEFLATE * info.compress_size
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise ValueError(f"{info.filename}: expected it stored or deflated, as numpy writes archives")
@@ -180,7 +180,7 @@ def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, length: int) -> Arr
 
 
 def code_of(arrays: Mapping[str, Array], name: str) -> dict[str, Any]:
-    """What a `Code` is made of, from the arrays of a file."""
+    """Returns what a `Code` is made of, from the arrays of a file."""
     shape, value, margin = arrays["shape"], arrays["value"], arrays.get("margin")
     numbers = {key: arrays[key] for key in ("objective", "gap", "beta") if key in arrays}
     axes = shape.size - 1
@@ -198,7 +198,7 @@ def code_of(arrays: Mapping[str, Array], name: str) -> dict[str, Any]:
 
 
 def _margin(shape: Array, sample_shape: Array | None) -> Array | None:
-    """How far filters stick out of a sample: by so much its code is larger."""
+    """Returns how far filters stick out of a sample, which is by how much its code is larger."""
     if sample_shape is None or sample_shape.shape != shape.shape or sample_shape.dtype.kind not in "iu":
         return None
     margin: Array = shape[1:] - sample_shape[1:]
@@ -206,7 +206,7 @@ def _margin(shape: Array, sample_shape: Array | None) -> Array | None:
 
 
 def codes_of(arrays: Mapping[str, Array], name: str) -> dict[str, Any]:
-    """What `Codes` are made of, from the arrays of a file."""
+    """Returns what `Codes` are made of, from the arrays of a file."""
     offset, shapes, value = arrays["offset"], arrays["shape"], arrays["value"]
     n, axes = offset.size - 1, (shapes.shape[-1] - 1 if shapes.ndim else 0)
     if n < 0 or not 1 <= axes <= 3:
@@ -227,7 +227,7 @@ def codes_of(arrays: Mapping[str, Array], name: str) -> dict[str, Any]:
 
 
 def _fit(arrays: Mapping[str, Array], expected: Mapping[str, tuple[int, ...]]) -> bool:
-    """Whether arrays have these shapes, values are real, and what counts or points is whole."""
+    """Returns whether arrays have these shapes, values are real, and counts and positions are whole."""
     whole = (arrays[key] for key in ("filter", "position", "shape", "offset", "margin") if key in arrays)
     value = arrays["value"]
     return (

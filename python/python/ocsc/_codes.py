@@ -1,4 +1,4 @@
-"""Sparse codes: for every sample a list of (filter, position, value)."""
+"""Holds sparse codes: for every sample a list of (filter, position, value)."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class Code:
 
     @property
     def nonzeros(self) -> int:
-        """How many there are."""
+        """The number of nonzeros."""
         return len(self.value)
 
     @property
@@ -113,7 +113,7 @@ class Code:
         return f"Code({counted(self.nonzeros, 'non-zero')} of shape {self.shape}, gap {self.gap:.2g})"
 
     def to_dense(self) -> Array:
-        """The dense code, of shape (filters, axes...)."""
+        """Returns the dense code, of shape (filters, axes...)."""
         _check_inside(self.filter, self.position, np.asarray(self.shape))
         dense: Array = np.zeros(self.shape, self.value.dtype)
         dense[(self.filter, *self.position.T)] = self.value
@@ -154,7 +154,7 @@ class Code:
 
 
 def _as_array(dense: Array, dtype: npt.DTypeLike | None, copy: bool | None) -> Array:
-    """What numpy asks of dense codes, which are made for it."""
+    """Answers numpy's request for an array with the dense codes."""
     if copy is False:
         raise ValueError("codes: a dense array is always a copy; expected copy=None or True")
     array: Array = dense if dtype is None else dense.astype(dtype)
@@ -162,18 +162,18 @@ def _as_array(dense: Array, dtype: npt.DTypeLike | None, copy: bool | None) -> A
 
 
 def _indices(values: npt.ArrayLike) -> Array:
-    """As an array; numpy takes the numbers of an empty list for floating ones."""
+    """Returns whole numbers as an array. Of an empty list numpy alone would make floating ones."""
     array: Array = np.asarray(values)
     return array if array.size else array.astype(np.int32)
 
 
 def _corner(position: Array, margin: Array) -> Array:
-    """Positions in the sample; of a wider type, since they may be negative."""
+    """Returns positions in the sample, of a wider type, since they may be negative."""
     return position.astype(np.int64) - margin
 
 
 def _check_inside(filter: Array, position: Array, shape: Array) -> None:
-    """That entries lie within their codes' shape (filters, axes...): one shape, or one for each entry."""
+    """Checks that entries lie within their codes' shape (filters, axes...): one shape, or one for each entry."""
     for name, index in (("filter", filter), ("position", position)):
         if index.size and index.dtype.kind not in "iu":
             raise ValueError(f"codes: expected whole numbers in {name}, found {index.dtype}")
@@ -257,7 +257,7 @@ class Codes:
 
     @property
     def nonzeros(self) -> Array:
-        """How many there are in every sample, of shape (n,)."""
+        """The number of nonzeros of every sample, of shape (n,)."""
         return np.diff(self.offset)
 
     @property
@@ -328,7 +328,7 @@ class Codes:
         return (self[i] for i in range(len(self)))
 
     def to_dense(self) -> Any:
-        """The dense codes, of shape (n, filters, axes...); a list of arrays where sizes differ."""
+        """Returns the dense codes, of shape (n, filters, axes...), or a list of arrays where sizes differ."""
         if len(self) > 0 and np.any(self.shapes != self.shapes[0]):
             return [code.to_dense() for code in self]
         self._check_inside()
@@ -346,11 +346,11 @@ class Codes:
         _check_inside(self.filter, self.position, np.repeat(self.shapes, self.nonzeros, axis=0))
 
     def _sample(self) -> Array:
-        """The sample of every entry."""
+        """Returns the number of the sample that every entry belongs to."""
         return np.repeat(np.arange(len(self)), self.nonzeros)
 
     def to_scipy(self) -> scipy.sparse.csr_array:
-        """A ``scipy.sparse.csr_array`` with one row of filters times positions per sample, for samples of one size."""
+        """Returns a ``scipy.sparse.csr_array`` with one row of filters times positions per sample, for samples of one size."""
         try:
             import scipy.sparse
         except ImportError as error:
@@ -362,7 +362,7 @@ class Codes:
         return scipy.sparse.csr_array((self.value, column, self.offset), shape=size)
 
     def to_coo(self) -> sparse.COO:
-        """A ``sparse.COO`` of shape (n, filters, axes...), for samples of one size."""
+        """Returns a ``sparse.COO`` of shape (n, filters, axes...), for samples of one size."""
         try:
             import sparse
         except ImportError as error:
@@ -412,7 +412,7 @@ class Codes:
         )
 
     def _all_say(self, name: str) -> bool:
-        """Whether every sample has this fact, of one shape."""
+        """Returns whether every sample has this fact, of one shape."""
         shapes = {facts[name].shape if name in facts else None for facts in self.facts}
         return len(shapes) == 1 and None not in shapes
 
@@ -431,7 +431,7 @@ class Codes:
 
 
 def stack(codes: list[Code]) -> Codes:
-    """Single codes as a set."""
+    """Returns single codes as a set."""
     if not codes:
         raise ValueError("codes: expected at least one, found none")
     counts = [code.nonzeros for code in codes]
@@ -450,7 +450,7 @@ def stack(codes: list[Code]) -> Codes:
 
 
 def concatenate(parts: list[Codes]) -> Codes:
-    """Sets of codes as one."""
+    """Returns sets of codes as one set."""
     if len(parts) == 1:
         return parts[0]
     counts = np.concatenate([part.nonzeros for part in parts])
@@ -469,7 +469,7 @@ def concatenate(parts: list[Codes]) -> Codes:
 
 
 def from_native(raw: Mapping[str, Array], n_filters: int, margin: Sequence[int], beta: float) -> Codes:
-    """Codes as the native half returns them, of samples out of which filters may stick by ``margin``."""
+    """Returns what the native half coded, of samples out of which filters may stick by ``margin``, as `Codes`."""
     rank = len(margin)
     spatial = raw["shape"][:, 3 - rank :]
     counts = raw["nonzeros"]

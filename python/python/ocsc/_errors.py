@@ -1,4 +1,4 @@
-"""Exceptions and warnings of our own, and words for them."""
+"""Defines our exceptions and warnings, and words for them."""
 
 import sys
 import warnings
@@ -17,12 +17,12 @@ class ConvergenceWarning(UserWarning):
 
 
 def counted(n: int, what: str) -> str:
-    """``1 sample``, ``2 samples``."""
+    """Returns a count in words: ``1 sample``, ``2 samples``."""
     return f"{n} {what}{'' if n == 1 else 's'}"
 
 
 def warn_of_codes(message: str, dtype: str) -> None:
-    """Warns with `ConvergenceWarning` at the line outside this package that called; advises f64 where it is not in use."""
+    """Warns with `ConvergenceWarning` at the line outside this package that called. Advises f64 where it is not in use."""
     message += ", or use dtype='f64'" if dtype == "f32" else ""
     here, level = str(Path(__file__).parent), 1
     frame = sys._getframe()
@@ -32,7 +32,7 @@ def warn_of_codes(message: str, dtype: str) -> None:
 
 
 def not_fitted(name: str) -> NotFittedError:
-    """The exception to raise by an estimator of this class."""
+    """Returns the exception that an estimator of this class raises before it has learned."""
     message = f"this {name} is not fitted yet; expected a call of fit or partial_fit before"
     sklearn = sys.modules.get("sklearn.exceptions")
     if sklearn is None:

@@ -1,34 +1,25 @@
-"""The estimator."""
+"""Defines the estimator `OnlineCSC`. Its constructor is made in ``_parameters.py``."""
 
 from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from . import _native
-from ._changes import COMPARED, coding_changes, fixed, learning_changes, same
+from ._changes import CODING, COMPARED, coding_changes, explanation, fixed, learning_changes, same
 from ._codes import Code, Codes
+from ._coding import assemble, check_codes, code_all, is_single, reconstruct_one
+from ._convert import bytes_of, dtype_of, filters_of, lengths, positive, rank_of, seed_of, threads_of
+from ._declarations import PARAMETERS, SETTINGS, before, documentation
 from ._errors import counted, not_fitted, warn_of_codes
-from ._functions import assemble, check_codes, code_all, is_single, one, source_of
-from ._inputs import SPATIAL, Array, Layout, Reader, Stream, is_stream, reader
+from ._inputs import SPATIAL, Array, InOrder, Layout, Reader, Stream, is_stream, reader, source_of
+from ._parameters import Parameters
 from ._progress import Bar
-from ._settings import (
-    RECORDED,
-    bytes_of,
-    dtype_of,
-    filters_of,
-    lengths,
-    positive,
-    rank_of,
-    seed_of,
-    threads_of,
-)
-from ._types import Step
+from ._step import Step
 
 PICKLE = 1
 """The version of pickles; one more whenever older ones cannot be read."""
@@ -48,8 +39,8 @@ RECORD = np.dtype(
 )
 
 
-class OnlineCSC:
-    """Learn convolutional filters from samples, one after the other, and code new ones.
+class OnlineCSC(Parameters):
+    """Learns convolutional filters from samples, one after the other, and codes new ones.
 
     Minimises, over filters D_k of norm at most 1 and sparse codes Z_i,
 
@@ -60,103 +51,6 @@ class OnlineCSC:
 
     Estimators can be pickled. Unpickling runs code, as it does with any pickle: read only pickles that you trust, and models of
     others with `ocsc.load`, which reads numbers alone.
-
-    Parameters
-    ----------
-    n_filters : int, default=100
-        Number of filters.
-    filter_shape : int or sequence of int, default=(11, 11)
-        Filter size: one length for every axis, or one for each. Several lengths also say what samples are: (11,) signals,
-        (11, 11) images, (5, 5, 5) volumes. One number says so only of samples with one axis, X of shape (n, W), which are
-        signals; samples with more axes may be images, or signals with channels, and ``axes`` must say which.
-    beta : float, default=1.0
-        Weight of the l1 norm.
-    beta_ratio : float, optional
-        Instead of beta: this fraction of the smallest beta with all-zero codes, for the first batch visited.
-    method : str, default='ocsc'
-        The method: ocsc, ocsc-paper, deconvnet, fcsc, ffcsc, cbpdn, consensus, ocdl1, ocdl2 or osc.
-        `ocsc.methods` lists them with a line each.
-    passes : int, default=1
-        Passes over the data; 0 leaves the initial dictionary as it is.
-    batch_size : int, default=1
-        Samples coded between two updates of the dictionary.
-    tol : float, default=0.01
-        Codes are this close to optimal: relative duality gap, or as `stop` says.
-    boundary : {'circular', 'zero', 'free'}, default='circular'
-        What lies outside a sample: itself again (circular), zeros (zero), or nothing that counts (free); all
-        methods but ocsc take circular.
-    init : {'random', 'patches'} or array, default='random'
-        Initial dictionary: random, patches (of the data), or an array of shape (K, C, axes...) or (K, axes...). An array
-        also says how many filters there are and of what size; ``n_filters`` and ``filter_shape`` must say the same, or have
-        their defaults.
-    random_state : int, numpy generator or None, default=0
-        Seeds the initial dictionary and the visiting order. None draws a seed, so that every run differs.
-    threads : int, optional
-        Threads to compute with; all cores by default.
-    dtype : {'f32', 'f64', 'auto'} or numpy dtype, default='f32'
-        Precision that everything is computed in: f32 or f64. With auto, f64 for data in f64 and f32 for others.
-        Arrays of either precision are taken without conversion of the whole.
-    axes : str, optional
-        What the axes of arrays mean: N samples, C channels, D depth or time, H height, W width. By default
-        samples come first and have the axes of `filter_shape`: (N, W), (N, H, W) or (N, D, H, W). For lists and
-        iterators the letters are those of one sample; an N is ignored there. Without an N, an array with just these axes
-        is one sample.
-    preprocess : str, default='none'
-        none, or steps such as lowpass=5,scale, each at most once: gray (first), mean, scale (by the standard
-        deviation) or scale=NUMBER, lowpass=LAMBDA (minus the smooth part), whiten=ORDER (signals), lcn (local
-        contrast), taper (last).
-    non_negative : bool, default=False
-        Codes without negative values (method ocsc).
-    weights : array of shape (K,), optional
-        One weight per filter on its l1 norm; 1 each by default (method ocsc).
-    max_rounds : int, default=200
-        Rounds of the active-set coder per sample, at most; the gap says how far its code got.
-    forgetting : float, default=3.0
-        The past weighs (1 - 1/t)^this at update t (methods ocsc and osc); 1 is plain averaging.
-    sweeps : int, default=1
-        Sweeps of block descent per update, at most (methods ocsc and osc).
-    sweep_tol : float, default=0.0001
-        End the sweeps of an update when the relative norm of the projected gradient is at most this (method
-        ocsc).
-    reseed : bool, default=True
-        Try the worst-explained patches in the place of filters that no code uses (method ocsc).
-    stop : {'gap', 'residuals', 'change'}, default='gap'
-        The coder's stopping rule: duality gap (gap), relative ADMM residuals (residuals), or the paper's
-        relative change of Z (change); methods other than ocsc, here and below.
-    max_iters : int, default=1000
-        The coder's iterations, at most.
-    rho : float, optional
-        The coder's penalty; 50 beta / max|x| by default.
-    adaptive_rho : bool, default=True
-        Balance the coder's residuals by its penalty, instead of keeping it fixed.
-    relaxation : float, default=1.8
-        The coder's over-relaxation, from 1 (the paper's) up to 2.
-    update_rho : float, optional
-        The update's penalty; 4 ||Z||^2 / K of the first code by default.
-    update_iters : int, default=50
-        The update's iterations, at most.
-    update_tol : float, default=0.001
-        The update's tolerance on its relative residuals.
-    update_reset : bool, default=False
-        Start the update's variables from zero at every sample, as the paper prints it.
-    pass_code_iters : int, default=10
-        Batch methods: the coder's iterations per sample and pass, at most.
-    pass_update_iters : int, default=5
-        Batch methods: the update's iterations per pass, at most.
-    stop_tol : float, optional
-        Stop when the relative changes of codes and dictionary over a pass are both below this (the paper:
-        1e-3).
-    time_limit : float, optional
-        Stop after so many seconds of learning.
-    memory_limit : int or str, optional
-        Refuse to start if more memory than this would be needed, e.g. 500MB or 32GB; what is free by default.
-    verbose : int, default=0
-        1 shows a progress bar, on stderr of terminals and as one output of a notebook's cell; elsewhere it writes a line to
-        stderr every five seconds, and at the end.
-    callback : callable, optional
-        Called as ``callback(step)`` after every step, in the thread that called, with a `Step`: a dict of what happened. If it
-        returns True the run ends there; None and False go on. An exception ends the run and is raised. What was learned up to
-        the step is in the estimator: a callback may look at ``filters_``, or call ``score`` on other samples.
 
     Attributes
     ----------
@@ -201,90 +95,10 @@ class OnlineCSC:
     _learned: dict[str, Any]
     """Those parameters that may have been changed since learning began, as they were then."""
 
-    def __init__(
-        self,
-        n_filters: int = 100,
-        filter_shape: int | Sequence[int] = (11, 11),
-        beta: float = 1.0,
-        beta_ratio: float | None = None,
-        method: str = "ocsc",
-        passes: int = 1,
-        batch_size: int = 1,
-        tol: float = 0.01,
-        boundary: str = "circular",
-        init: str | npt.ArrayLike = "random",
-        random_state: Any = 0,
-        threads: int | None = None,
-        dtype: Any = "f32",
-        axes: str | None = None,
-        preprocess: str = "none",
-        non_negative: bool = False,
-        weights: npt.ArrayLike | None = None,
-        max_rounds: int = 200,
-        forgetting: float = 3.0,
-        sweeps: int = 1,
-        sweep_tol: float = 1e-4,
-        reseed: bool = True,
-        stop: str = "gap",
-        max_iters: int = 1000,
-        rho: float | None = None,
-        adaptive_rho: bool = True,
-        relaxation: float = 1.8,
-        update_rho: float | None = None,
-        update_iters: int = 50,
-        update_tol: float = 1e-3,
-        update_reset: bool = False,
-        pass_code_iters: int = 10,
-        pass_update_iters: int = 5,
-        stop_tol: float | None = None,
-        time_limit: float | None = None,
-        memory_limit: int | str | None = None,
-        verbose: int | bool = 0,
-        callback: Callable[[Step], object] | None = None,
-    ) -> None:
-        self.n_filters = n_filters
-        self.filter_shape = filter_shape
-        self.beta = beta
-        self.beta_ratio = beta_ratio
-        self.method = method
-        self.passes = passes
-        self.batch_size = batch_size
-        self.tol = tol
-        self.boundary = boundary
-        self.init = init
-        self.random_state = random_state
-        self.threads = threads
-        self.dtype = dtype
-        self.axes = axes
-        self.preprocess = preprocess
-        self.non_negative = non_negative
-        self.weights = weights
-        self.max_rounds = max_rounds
-        self.forgetting = forgetting
-        self.sweeps = sweeps
-        self.sweep_tol = sweep_tol
-        self.reseed = reseed
-        self.stop = stop
-        self.max_iters = max_iters
-        self.rho = rho
-        self.adaptive_rho = adaptive_rho
-        self.relaxation = relaxation
-        self.update_rho = update_rho
-        self.update_iters = update_iters
-        self.update_tol = update_tol
-        self.update_reset = update_reset
-        self.pass_code_iters = pass_code_iters
-        self.pass_update_iters = pass_update_iters
-        self.stop_tol = stop_tol
-        self.time_limit = time_limit
-        self.memory_limit = memory_limit
-        self.verbose = verbose
-        self.callback = callback
-
     # Learning
 
     def fit(self, X: Any, y: object = None, mask: Any = None) -> OnlineCSC:
-        """Learn filters from samples, from the beginning.
+        """Learns filters from samples, from the beginning.
 
         Samples of arrays and lists are visited in an order that ``random_state`` decides, anew in every pass, and read when
         they are needed; those of iterators in the order in which they come, and not one more than needed is drawn.
@@ -326,7 +140,7 @@ class OnlineCSC:
         return self
 
     def partial_fit(self, X: Any, y: object = None, mask: Any = None) -> OnlineCSC:
-        """Learn from more samples, once, in their order.
+        """Learns from more samples, once, in their order.
 
         Goes on where `fit`, `partial_fit` or a checkpoint ended; from the filters of a finished model file with new statistics.
         Parameters that were changed since then take effect, or are refused, as `set_params` says. Only for methods that learn
@@ -368,15 +182,15 @@ class OnlineCSC:
         method = self.method if old is None else old.settings()["method"]
         if method in _native.batch_methods():
             raise ValueError(f"method: expected one that learns online for partial_fit, found {method!r}; use fit")
-        stream = source if isinstance(source, Stream) else _InOrder(source)
+        stream = source if isinstance(source, Stream) else InOrder(source)
         self._run(learner, source, stream, 1, None if isinstance(source, Stream) else len(source))
         return self
 
     def _new_learner(self, source: Reader | Stream) -> _native.Learner:
-        """A run that is about to begin; refuses bad settings."""
+        """Returns a run that is about to begin; refuses bad settings."""
         rank = source.layout.rank
         self._check_features(source)
-        settings = {name: getattr(self, name) for name in RECORDED}
+        settings = {name: getattr(self, name) for name, setting in SETTINGS.items() if setting.is_recorded}
         settings["filter_shape"] = lengths(self.filter_shape, rank)
         settings["random_state"] = seed_of(self.random_state)
         settings["dtype"] = dtype_of(self.dtype, source.dtype)
@@ -384,7 +198,7 @@ class OnlineCSC:
         return _native.Learner(settings, init, positive("beta_ratio", self.beta_ratio))
 
     def _check_rank(self, source: Reader | Stream) -> None:
-        """That it is plain whether samples are images or signals with channels, where neither axes nor filters say so."""
+        """Checks that it is plain whether samples are images or signals with channels, where neither axes nor filters say so."""
         if self.axes is not None or np.ndim(self.filter_shape) > 0 or source.layout.rank == 1:
             return
         n, m = self.filter_shape, "N" if isinstance(source, Reader) and source.is_stack else ""
@@ -395,7 +209,7 @@ class OnlineCSC:
         )
 
     def _changed_learner(self, learner: _native.Learner, source: Reader | Stream) -> _native.Learner:
-        """The run to go on with, after parameters were changed; refuses what its statistics do not allow."""
+        """Returns the run to go on with, after parameters were changed; refuses what its statistics do not allow."""
         now = self._compared(self._layout.rank)
         settings = learner.settings()
         if not same(now["dtype"], self._learned["dtype"]) and dtype_of(self.dtype, source.dtype) != settings["dtype"]:
@@ -407,12 +221,12 @@ class OnlineCSC:
         return learner
 
     def _compared(self, rank: int) -> dict[str, Any]:
-        """The parameters that may have been changed since learning began, for filters of so many axes."""
+        """Returns the parameters that may have been changed since learning began, for filters of ``rank`` axes."""
         params = {name: getattr(self, name) for name in COMPARED}
         return {**params, "filter_shape": tuple(lengths(self.filter_shape, rank))}
 
     def _check_features(self, source: Reader | Stream) -> None:
-        """That signals are as long as the filters, in scikit-learn's words; others are refused when they are read."""
+        """Checks that signals are as long as the filters, in scikit-learn's words. Other samples are refused when they are read."""
         shapes = source.shapes if isinstance(source, Reader) else None
         if source.layout.letters == "W" and shapes is not None and isinstance(self.init, str):
             shortest, least = min(shape[0] for shape in shapes), lengths(self.filter_shape, 1)[0]
@@ -469,6 +283,7 @@ class OnlineCSC:
             )
 
     def _adopt(self, learner: _native.Learner, source: Reader | Stream, learned: dict[str, Any]) -> None:
+        """Makes this run, and the layout of its samples, what the estimator has learned."""
         self._learner = learner
         self._layout = source.layout
         self._learned = learned
@@ -481,6 +296,7 @@ class OnlineCSC:
     # What was learned
 
     def _fitted(self) -> _native.Learner:
+        """Returns the run that the estimator has learned; refuses to where there is none."""
         learner: _native.Learner | None = getattr(self, "_learner", None)
         if learner is None:
             raise not_fitted(type(self).__name__)
@@ -521,6 +337,7 @@ class OnlineCSC:
         return history
 
     def _last_pass(self) -> Array:
+        """Returns the records of the last pass."""
         history = self.history_
         return history[history["pass"] == history["pass"][-1]] if len(history) else history
 
@@ -539,22 +356,25 @@ class OnlineCSC:
     # Coding
 
     def _coding(self, data: np.dtype[Any] | None = None) -> tuple[dict[str, Any], Array]:
-        """The settings for new data of this type, and the filters (K, C, axes...)."""
+        """Returns the settings for new data of this type, and the filters (K, C, axes...)."""
         learner = self._fitted()
-        settings = {**learner.settings(), **coding_changes(self._compared(self._layout.rank), self._learned), "method": "ocsc"}
+        # Not the others: the coder of new data, whatever the method, would refuse what only that method obeys.
+        kept = {"n_filters", "filter_shape", "dtype", *CODING}
+        settings = {name: value for name, value in learner.settings().items() if name in kept}
+        settings.update(coding_changes(self._compared(self._layout.rank), self._learned))
         if not same(self.dtype, self._learned["dtype"]):
             settings["dtype"] = dtype_of(self.dtype, data)
         return settings, learner.filters()
 
     def _axes(self) -> str | None:
-        """Of samples: those that were set, or those that were learned from."""
+        """Returns the axes of new data: those that were set, or those that were learned from."""
         return self._layout.letters if self.axes is None and "C" in self._layout.letters else self.axes
 
     def _source(self, X: Any, mask: Any) -> Reader | Stream:
         return source_of(X, self._axes(), self._layout.rank, mask)
 
     def _letters(self, channels: int) -> str:
-        """Of sets of samples that are made of codes."""
+        """Returns the axes of a set of samples that is made of codes."""
         rank = self._layout.rank
         axes = self._axes()
         if axes is None:
@@ -567,7 +387,7 @@ class OnlineCSC:
         return letters if "N" in letters else "N" + letters
 
     def transform(self, X: Any, mask: Any = None) -> Codes:
-        """Sparse codes of samples, to a relative duality gap of ``tol``, by the active-set coder whatever the method.
+        """Codes samples to a relative duality gap of ``tol``, by the active-set coder whatever the method.
 
         Parameters
         ----------
@@ -587,7 +407,7 @@ class OnlineCSC:
         return code_all(settings, filters, source, threads_of(self.threads))
 
     def fit_transform(self, X: Any, y: object = None, mask: Any = None) -> Codes:
-        """`fit`, then `transform` with the filters that were learned.
+        """Calls `fit`, then `transform` with the filters that were learned.
 
         Parameters
         ----------
@@ -603,7 +423,7 @@ class OnlineCSC:
         return self.fit(X, y, mask).transform(X, mask)
 
     def inverse_transform(self, X: Codes | Code, original: Any = None) -> Any:
-        """What codes stand for.
+        """Reconstructs the samples that codes stand for.
 
         Parameters
         ----------
@@ -623,7 +443,7 @@ class OnlineCSC:
         settings, filters = self._coding()
         letters = self._letters(filters.shape[1])
         parts = [X] if isinstance(X, Code) else list(X)
-        samples = [one(part, filters, settings) for part in parts]
+        samples = [reconstruct_one(part, filters, settings) for part in parts]
         if original is not None and parts:
             originals = reader(original, self._axes(), self._layout.rank, single=is_single(X))
             if len(originals) != len(samples):
@@ -634,7 +454,7 @@ class OnlineCSC:
         return turned[0] if is_single(X) else assemble(turned, letters)
 
     def evaluate(self, X: Any, mask: Any = None, tol: float | None = None) -> dict[str, float]:
-        """How well the filters represent samples, as the program's ``ocsc evaluate`` says.
+        """Measures how well the filters represent samples, as the program's ``ocsc evaluate`` does.
 
         Parameters
         ----------
@@ -659,7 +479,7 @@ class OnlineCSC:
         return _native.evaluate(settings, filters, source, len(source), positive("tol", tol), threads_of(self.threads))
 
     def score(self, X: Any, y: object = None, mask: Any = None) -> float:
-        """Minus the mean objective 1/2 ||x - D z||^2 + beta ||z||_1 of samples, so that larger is better.
+        """Returns minus the mean objective 1/2 ||x - D z||^2 + beta ||z||_1 of samples, so that larger is better.
 
         Samples are coded to a relative gap of 0.3 %. Scores compare estimators of equal ``beta`` on equal data; with another
         beta the objective is another.
@@ -678,7 +498,7 @@ class OnlineCSC:
     # Files
 
     def save(self, path: str | os.PathLike[str], *, checkpoint: bool = False) -> None:
-        """Write a model file, which the program and `ocsc.load` read.
+        """Writes a model file, which the program and `ocsc.load` read.
 
         Parameters
         ----------
@@ -699,7 +519,7 @@ class OnlineCSC:
 
     @classmethod
     def from_learner(cls, learner: _native.Learner, params: Mapping[str, Any]) -> OnlineCSC:
-        """An estimator around a run that was read; users call `ocsc.load`."""
+        """Makes an estimator of a run that was read; users call `ocsc.load`."""
         settings = learner.settings()
         unknown = [name for name in params if name not in cls._names()]
         if unknown:
@@ -738,22 +558,23 @@ class OnlineCSC:
                 f"pickle: expected version {PICKLE} of ocsc {_native.version()}, found version {found} of ocsc {made}; save "
                 "models with ocsc.save to read them with other versions"
             )
-        self.__dict__.update(state["attributes"])
+        # Pickles of earlier versions lack the settings that were added since.
+        self.__dict__.update({parameter.name: parameter.default for parameter in PARAMETERS}, **state["attributes"])
         if state["learner"] is not None:
             self._learner = _native.loads(state["learner"], state["history"])
             self._layout = Layout(state["letters"])
-            if not hasattr(self, "_learned"):
-                # Pickles of earlier versions do not say what was changed after learning.
-                self._learned = self._compared(self._layout.rank)
+            # Nor do they say all that was changed after learning.
+            self._learned = {**self._compared(self._layout.rank), **getattr(self, "_learned", {})}
 
     # scikit-learn's conventions
 
     @classmethod
     def _names(cls) -> list[str]:
+        """Returns the names of the constructor's parameters, also of a subclass with its own."""
         return [name for name in inspect.signature(cls.__init__).parameters if name != "self"]
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The parameters by name.
+        """Returns the parameters by name.
 
         Parameters
         ----------
@@ -767,17 +588,9 @@ class OnlineCSC:
         return {name: getattr(self, name) for name in self._names()}
 
     def set_params(self, **params: Any) -> OnlineCSC:
-        """Set parameters by name.
+        """Sets parameters by name.
 
-        All take effect at the next `fit`. Of an estimator that has learned,
-
-        - ``beta``, ``tol``, ``boundary``, ``preprocess``, ``non_negative``, ``weights``, ``max_rounds``, ``dtype``, ``axes`` and
-          ``threads`` take effect at the next `transform`, `inverse_transform`, `evaluate` or `score`;
-        - ``beta``, ``tol``, ``non_negative``, ``weights``, ``batch_size`` and the settings of coder and update, ``update_rho``
-          aside, take effect at the next `partial_fit`. It refuses a change of ``n_filters``, ``filter_shape``, ``method``,
-          ``boundary``, ``preprocess``, ``dtype`` or ``update_rho``, which its statistics depend on;
-        - ``beta_ratio`` stands instead of ``beta`` and needs a `fit`: set ``beta=..., beta_ratio=None`` to code with another beta.
-          Both refuse what contradicts that.
+        All take effect at the next `fit`. An estimator that has learned takes some of them up before that, and refuses others.
 
         Parameters
         ----------
@@ -814,14 +627,5 @@ class OnlineCSC:
         )
 
 
-class _InOrder:
-    """A reader as a stream, in its order."""
-
-    def __init__(self, source: Reader) -> None:
-        self._source = source
-        self._next = 0
-
-    def __call__(self, n: int) -> list[Any]:
-        begin = self._next
-        self._next = min(begin + n, len(self._source))
-        return [self._source(i) for i in range(begin, self._next)]
+OnlineCSC.__doc__ = before("Attributes", documentation(), OnlineCSC.__doc__)
+OnlineCSC.set_params.__doc__ = before("Parameters", explanation(), OnlineCSC.set_params.__doc__)

@@ -1,79 +1,21 @@
-"""Coding without an estimator: filters in, codes out."""
+"""Codes and reconstructs with given filters, without an estimator; reads and writes models."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from . import _native
-from ._codes import Code, Codes, concatenate, from_native
-from ._errors import counted, warn_of_codes
-from ._inputs import Array, Item, Layout, Reader, Stream, is_stream, numeric, reader
-from ._settings import dtype_of, threads_of
+from ._codes import Code, Codes
+from ._coding import assemble, check_codes, code_all, full_filters, groups, is_single, reconstruct_one
+from ._convert import dtype_of, threads_of
+from ._inputs import Layout, Reader, source_of
 
 if TYPE_CHECKING:
     from ._estimator import OnlineCSC
-
-GROUP = 16
-"""So many samples of a stream are coded at the same time."""
-
-
-def full_filters(filters: npt.ArrayLike, axes: str | None, rank: int | None = None) -> Array:
-    """Filters as (K, C, axes...), from that or from (K, axes...); which of the two, axes decide where it is not plain."""
-    array, _ = numeric(filters, "filters")
-    if array.ndim < 2 or array.ndim > 5:
-        raise ValueError(f"filters: expected shape (K, axes...) or (K, C, axes...), found {array.shape}")
-    has_channels = array.ndim == 5
-    if axes is not None:
-        rank = Layout(_native.axes(axes).replace("N", "")).rank
-    if rank is not None:
-        if array.ndim not in (rank + 1, rank + 2):
-            raise ValueError(f"filters: expected {rank} spatial axes, as the samples have, found shape {array.shape}")
-        has_channels = array.ndim == rank + 2
-    return array if has_channels else array[:, None]
-
-
-def code_all(settings: dict[str, Any], filters: Array, source: Reader | Stream, threads: int | None) -> Codes:
-    """The codes of all samples of a source; warns of those that did not reach the tolerance."""
-    margin = margin_of(settings["boundary"], filters)
-    parts = []
-    missed = 0
-    for get, length in _groups(source):
-        raw = _native.code(settings, filters, get, length, threads)
-        missed += int(np.count_nonzero(~raw["converged"]))
-        parts.append(from_native(raw, len(filters), margin, settings["beta"]))
-    codes = concatenate(parts)
-    codes.single = isinstance(source, Reader) and source.is_one
-    if missed:
-        warn_of_codes(
-            f"{missed} of {counted(len(codes), 'code')} did not reach the tolerance {settings['tol']}; codes.gap says how close they "
-            "came. Raise max_rounds",
-            settings["dtype"],
-        )
-    return codes
-
-
-def margin_of(boundary: str, filters: Array) -> tuple[int, ...]:
-    """How far filters (K, C, axes...) may stick out of a sample, on each axis."""
-    return tuple(0 if boundary == "circular" else n - 1 for n in filters.shape[2:])
-
-
-def _groups(source: Reader | Stream) -> Iterator[tuple[Callable[[int], Item], int]]:
-    """A source as readers: a stream as many, of a few samples each."""
-    if isinstance(source, Reader):
-        yield source, len(source)
-        return
-    while items := source(GROUP):
-        yield items.__getitem__, len(items)
-
-
-def source_of(X: Any, axes: str | None, rank: int | None, mask: Any) -> Reader | Stream:
-    """Anything that users call data."""
-    return Stream(X, axes, rank, mask) if is_stream(X) else reader(X, axes, rank, mask)
 
 
 def code(
@@ -92,7 +34,7 @@ def code(
     dtype: Any = "f32",
     threads: int | None = None,
 ) -> Codes:
-    """Sparse codes of samples for given filters.
+    """Codes samples sparsely with given filters.
 
     Solves min 1/2 ||x - D z||^2 + beta ||z||_1 for every sample x, to a relative duality gap of `tol`.
 
@@ -154,7 +96,7 @@ def beta_max(
     dtype: Any = "f32",
     threads: int | None = None,
 ) -> npt.NDArray[np.float64]:
-    """The smallest beta with an all-zero code, for every sample: max |D^T x|.
+    """Returns the smallest beta with an all-zero code, for every sample: max |D^T x|.
 
     Parameters
     ----------
@@ -174,14 +116,14 @@ def beta_max(
         "filter_shape": list(full.shape[2:]),
         "dtype": dtype_of(dtype, source.dtype),
     }
-    parts = [_native.beta_max(settings, full, get, n, threads_of(threads)) for get, n in _groups(source)]
+    parts = [_native.beta_max(settings, full, get, n, threads_of(threads)) for get, n in groups(source)]
     return np.concatenate([np.asarray(part) for part in parts])
 
 
 def reconstruct(
     codes: Codes | Code, filters: npt.ArrayLike, *, boundary: str = "circular", axes: str | None = None
 ) -> Any:
-    """What codes stand for: the sums of filters at their positions.
+    """Reconstructs the samples that codes stand for: the sums of filters at their positions.
 
     Parameters
     ----------
@@ -207,65 +149,12 @@ def reconstruct(
     layout = Layout(letters.replace("N", ""))
     settings = {"boundary": boundary, "n_filters": len(full), "filter_shape": list(full.shape[2:])}
     parts = [codes] if isinstance(codes, Code) else list(codes)
-    samples = [layout.turn_back(one(part, full, settings)) for part in parts]
+    samples = [layout.turn_back(reconstruct_one(part, full, settings)) for part in parts]
     return samples[0] if is_single(codes) else assemble(samples, letters)
 
 
-def is_single(codes: Codes | Code) -> bool:
-    """Whether codes stand for one sample, and no set of one."""
-    return isinstance(codes, Code) or (codes.single and len(codes) == 1)
-
-
-def check_codes(codes: Any, name: str) -> None:
-    """That these are codes, and no dense array."""
-    if isinstance(codes, (Codes, Code)):
-        return
-    advice = "give what transform or ocsc.code returned"
-    if isinstance(codes, np.ndarray):
-        advice += (
-            "; a dense array z of one sample, of shape (filters, axes...), is "
-            "ocsc.Code(z.nonzero()[0], np.argwhere(z)[:, 1:], z[z != 0], z.shape)"
-        )
-    raise TypeError(f"{name}: expected Codes or a Code, found {type(codes).__name__}; {advice}")
-
-
-def one(code: Code, filters: Array, settings: dict[str, Any]) -> Array:
-    """The sample (channel, depth, height, width) of a code."""
-    axes = code.shape[1:]
-    if len(axes) != filters.ndim - 2:
-        raise ValueError(
-            f"code: expected {filters.ndim - 2} spatial axes, as the filters have, found {len(axes)} in {code!r}; give the "
-            "filters that it was made with"
-        )
-    margin = margin_of(settings["boundary"], filters)
-    if code.margin not in (None, margin):
-        raise ValueError(
-            f"code: expected the margin {margin} of filters of {tuple(filters.shape[2:])} with the boundary "
-            f"{settings['boundary']!r}, found {code.margin}; give the boundary and the filters that it was made with"
-        )
-    shape = (1,) * (3 - len(axes)) + axes
-    inside = bool(np.all((code.position >= 0) & (code.position < np.array(axes, int))))
-    if not inside or code.shape[0] != len(filters):
-        raise ValueError(
-            f"code: expected {len(filters)} filters, as there are, and positions within the code's shape, found {code!r}"
-        )
-    flat = np.asarray(np.ravel_multi_index(tuple(code.position.T), axes), np.int64)
-    triple = (shape[0], shape[1], shape[2])
-    value = code.value.astype(np.float64, copy=False)
-    return _native.reconstruct(settings, filters, triple, code.filter.astype(np.int64), flat, value)
-
-
-def assemble(samples: list[Array], letters: str) -> Any:
-    """Samples as one array where their sizes are equal, with the N axis where the letters have it."""
-    if not samples:
-        return np.zeros([0] * len(letters if "N" in letters else "N" + letters))
-    if any(sample.shape != samples[0].shape for sample in samples):
-        return samples
-    return np.stack(samples, axis=letters.index("N") if "N" in letters else 0)
-
-
 def preprocess(X: Any, steps: str, *, mask: Any = None, axes: str | None = None) -> Any:
-    """Samples after preprocessing, as the program does it to images.
+    """Preprocesses samples, as the program does images.
 
     Parameters
     ----------
@@ -292,7 +181,7 @@ def preprocess(X: Any, steps: str, *, mask: Any = None, axes: str | None = None)
     True
     """
     source = source_of(X, axes, None, mask)
-    items = (get(i) for get, n in _groups(source) for i in range(n))
+    items = (get(i) for get, n in groups(source) for i in range(n))
     prepared = [source.layout.turn_back(_native.prepare(steps, item)) for item in items]
     if isinstance(source, Reader) and source.is_one:
         return prepared[0]

@@ -1,4 +1,4 @@
-"""Whatever users call data, as readers and streams of single samples.
+"""Turns whatever users call data into readers and streams of single samples.
 
 The native half takes samples as items ``(values, mask)`` with the axes (channel, depth, height, width). All arrays
 here are views: the one copy of a sample is made when the native half takes it.
@@ -24,7 +24,7 @@ SPATIAL = {1: "W", 2: "HW", 3: "DHW"}
 
 
 class Layout:
-    """What the axes of one sample mean, and how many of them are spatial."""
+    """Knows what the axes of one sample mean, and how many of them are spatial."""
 
     def __init__(self, letters: str) -> None:
         self.letters = letters
@@ -36,22 +36,22 @@ class Layout:
         self._back = [present.index(letter) for letter in letters]
 
     def turn(self, sample: Array) -> Array:
-        """The sample as (channel, depth, height, width); a view."""
+        """Returns a view of the sample as (channel, depth, height, width)."""
         view: Array = sample.transpose(self._order)[self._insert]
         return view
 
     def turn_back(self, sample: Array) -> Array:
-        """A sample (channel, depth, height, width) with the user's axes; a view."""
+        """Returns a view of a sample (channel, depth, height, width) with the user's axes."""
         view: Array = sample[self._drop].transpose(self._back)
         return view
 
     def without_channels(self) -> Layout:
-        """For masks that hold for all channels."""
+        """Returns the layout of masks that hold for all channels."""
         return Layout(self.letters.replace("C", ""))
 
 
 def choose_axes(axes: str | None, ndim: int, rank: int | None, stacked: bool) -> str:
-    """The letters of an array with so many axes; with an N if it is ``stacked``, without for a single sample.
+    """Returns the letters of an array with ``ndim`` axes: with an N if it is ``stacked``, without for a single sample.
 
     ``rank`` is the number of spatial axes that the filters have, if it is known.
     """
@@ -91,7 +91,7 @@ def choose_axes(axes: str | None, ndim: int, rank: int | None, stacked: bool) ->
 
 
 def numeric(sample: Any, what: str = "X") -> tuple[Array, npt.NDArray[np.bool_] | None]:
-    """Values in f32 or f64, and which were observed if it is a masked array; views where they can be."""
+    """Returns values in f32 or f64, and which were observed if it is a masked array; views where they can be."""
     if isinstance(sample, np.ma.MaskedArray):
         mask: npt.NDArray[np.bool_] | None = ~np.ma.getmaskarray(sample)
         values: Array = np.asarray(sample.data)
@@ -108,12 +108,12 @@ def numeric(sample: Any, what: str = "X") -> tuple[Array, npt.NDArray[np.bool_] 
 
 
 def truths(mask: Any) -> npt.NDArray[np.bool_]:
-    """A mask of truths: nonzero is observed."""
+    """Returns a mask of truths: nonzero is observed."""
     return np.asarray(mask).astype(bool, copy=False)
 
 
 class Reader:
-    """An indexable source: ``len(reader)`` samples, ``reader(i)`` the item of one."""
+    """Reads samples by number: ``len(reader)`` is how many there are, ``reader(i)`` the item of one."""
 
     def __init__(
         self,
@@ -142,7 +142,7 @@ class Reader:
         return self._length
 
     def sizes(self) -> list[tuple[int, tuple[int, int, int, int]]]:
-        """The shapes (channel, depth, height, width) that occur, as far as they are known without reading, each with the
+        """Returns the shapes (channel, depth, height, width) that occur, as far as they are known without reading, each with the
         number of the first sample that has it."""
         sizes: dict[tuple[int, int, int, int], int] = {}
         for i, shape in enumerate(self.shapes or []):
@@ -156,7 +156,7 @@ class Reader:
 
 
 def item(sample: Any, layout: Layout, mask: Any, what: str) -> Item:
-    """What the native half takes, of one sample and its mask."""
+    """Returns what the native half takes, of one sample and its mask."""
     values, seen = numeric(sample, what)
     if values.ndim != len(layout.letters):
         raise ValueError(f"{what}: expected {len(layout.letters)} axes ({layout.letters}), found shape {values.shape}")
@@ -174,7 +174,7 @@ def item(sample: Any, layout: Layout, mask: Any, what: str) -> Item:
 
 
 class Stream:
-    """Samples that come one after the other: ``stream(n)`` are the items of the next n."""
+    """Draws samples one after the other: ``stream(n)`` are the items of the next n."""
 
     def __init__(self, source: Iterable[Any], axes: str | None, rank: int | None, mask: Any) -> None:
         self._source = source
@@ -187,6 +187,7 @@ class Stream:
         self.layout, self.dtype = self._peek()
 
     def _peek(self) -> tuple[Layout, np.dtype[Any]]:
+        """Returns the layout and the type of the first sample, which stays in the stream."""
         first = next(self._samples, None)
         if first is None:
             raise ValueError("X: expected at least one sample, found none")
@@ -195,7 +196,7 @@ class Stream:
         return Layout(choose_axes(self._axes, values.ndim, self._rank, stacked=False)), values.dtype
 
     def check_passes(self, passes: int) -> None:
-        """That the samples can be visited so often."""
+        """Checks that the samples can be visited in so many passes."""
         if passes > 1 and self._once:
             raise ValueError(
                 f"passes: expected 1, as a generator or iterator can be read once, found {passes}; give an array, a list, "
@@ -215,8 +216,21 @@ class Stream:
         self._taken = 0
 
 
+class InOrder:
+    """Draws the samples of a reader in its order, as a `Stream` does."""
+
+    def __init__(self, source: Reader) -> None:
+        self._source = source
+        self._next = 0
+
+    def __call__(self, n: int) -> list[Item]:
+        begin = self._next
+        self._next = min(begin + n, len(self._source))
+        return [self._source(i) for i in range(begin, self._next)]
+
+
 def is_stream(data: Any) -> bool:
-    """Whether data come one after the other only."""
+    """Returns whether data come one after the other only."""
     if isinstance(data, (np.ndarray, list, tuple, str, bytes)) or hasattr(data, "shape") or is_array(data):
         return False
     indexable = hasattr(data, "__len__") and hasattr(data, "__getitem__")
@@ -224,14 +238,14 @@ def is_stream(data: Any) -> bool:
 
 
 def is_array(data: Any) -> bool:
-    """Whether data are an array in memory, of whatever library; what has a shape and samples to pick may be on disk."""
+    """Returns whether data are an array in memory, of whatever library. What has a shape and samples to pick may be on disk."""
     lazy = hasattr(data, "shape") and hasattr(data, "__getitem__")
     known = any(hasattr(data, name) for name in ("__array_interface__", "__dlpack__", "iloc"))
     return known or (hasattr(data, "__array__") and not lazy)
 
 
 def reader(data: Any, axes: str | None, rank: int | None, mask: Any = None, single: bool = False) -> Reader:
-    """A reader of anything indexable; with ``single``, an array may also be one sample."""
+    """Returns a reader of anything indexable; with ``single``, an array may also be one sample."""
     if isinstance(data, (Code, Codes)):
         raise TypeError(f"X: expected samples, found {type(data).__name__}; inverse_transform and reconstruct take codes")
     if hasattr(data, "tocsr") or hasattr(data, "toarray"):
@@ -257,8 +271,13 @@ def reader(data: Any, axes: str | None, rank: int | None, mask: Any = None, sing
     return Reader(data.__getitem__, len(data), layout, list_masks(mask, layout, len(data)), first.dtype, shapes)
 
 
+def source_of(X: Any, axes: str | None, rank: int | None, mask: Any) -> Reader | Stream:
+    """Returns a reader or a stream of whatever users call data."""
+    return Stream(X, axes, rank, mask) if is_stream(X) else reader(X, axes, rank, mask)
+
+
 def stack_reader(data: Any, axes: str | None, rank: int | None, mask: Any, single: bool) -> Reader:
-    """A reader of an array of samples. Arrays that are not in memory are read sample by sample."""
+    """Returns a reader of an array of samples. Arrays that are not in memory are read sample by sample."""
     if isinstance(data, np.ma.MaskedArray) or isinstance(data, np.ndarray):
         array: Any = data
     else:
@@ -290,7 +309,7 @@ def stack_reader(data: Any, axes: str | None, rank: int | None, mask: Any, singl
 
 
 def stack_letters(axes: str | None, ndim: int, rank: int | None, single: bool) -> str:
-    """The letters of an array; without an N if it is one sample."""
+    """Returns the letters of an array; without an N if it is one sample."""
     own = None if axes is None else parse_axes(axes)
     if own is not None and "N" not in own and len(own) == ndim:
         return choose_axes(axes, ndim, rank, stacked=False)
@@ -300,7 +319,7 @@ def stack_letters(axes: str | None, ndim: int, rank: int | None, single: bool) -
 
 
 def stack_masks(mask: Any, letters: str, length: int) -> Callable[[int], Any] | None:
-    """The masks of an array's samples: one for each, or one for all; for all channels, or for each."""
+    """Returns the masks of an array's samples: one for each, or one for all; for all channels, or for each."""
     if mask is None:
         return None
     given = truths(mask)
@@ -318,7 +337,7 @@ def stack_masks(mask: Any, letters: str, length: int) -> Callable[[int], Any] | 
 
 
 def list_masks(mask: Any, layout: Layout, length: int) -> Callable[[int], Any] | None:
-    """The masks of a list of samples: a list, or one array for all."""
+    """Returns the masks of a list of samples: a list, or one array for all."""
     if mask is None:
         return None
     if isinstance(mask, (list, tuple)):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ._types import Step
+from ._step import Step
 
 _Array = npt.NDArray[Any]
 _Item = tuple[_Array, npt.NDArray[np.bool_] | None]
@@ -53,6 +53,21 @@ class Learner:
     def save_checkpoint(self, path: str | os.PathLike[str]) -> None: ...
     def dumps(self) -> bytes: ...
 
+class Setting:
+    name: str
+    doc: str
+    kind: str
+    choices: list[str]
+    default: Any
+    methods: list[str]
+    is_recorded: bool
+    is_parameter: bool
+    is_in_coding: bool
+    is_in_learning: bool
+    ends_learning: bool
+    learn_flag: str | None
+    code_flag: str | None
+
 def axes(text: str) -> str: ...
 def batch_methods() -> list[str]: ...
 def beta_max(
@@ -85,7 +100,7 @@ def reconstruct(
     value: npt.NDArray[np.float64],
 ) -> npt.NDArray[np.float64]: ...
 def replace_file(path: str | os.PathLike[str], fill: Callable[[Path], None]) -> None: ...
-def settings() -> list[tuple[str, Any, str, bool]]: ...
+def settings() -> list[Setting]: ...
 def ssim(reference: _Item, estimate: _Item, peak: float) -> float: ...
 def undo(steps: str, original: _Item, reconstruction: _Array) -> npt.NDArray[np.float64]: ...
 def version() -> str: ...

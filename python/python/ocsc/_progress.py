@@ -1,4 +1,4 @@
-"""The progress bar of ``verbose=1``: a line that changes, in terminals and in notebooks; elsewhere a line now and then."""
+"""Shows the progress of ``verbose=1``: a line that changes, in terminals and in notebooks; elsewhere a line now and then."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 from ._errors import counted
-from ._types import Step
+from ._step import Step
 
 WIDTH = 24
 EVERY = 0.1
@@ -18,7 +18,7 @@ EVERY_IN_FILES = 5.0
 
 
 class Bar:
-    """Shows how far a run is; `total` samples, or as many as come."""
+    """Shows how far a run is, of ``total`` samples or of as many as come."""
 
     def __init__(self, total: int | None) -> None:
         self.total = total
@@ -32,13 +32,13 @@ class Bar:
         self.waiting: Step | None = None
 
     def show(self, step: Step) -> None:
-        """After a step; not after every one, if they are quick."""
+        """Shows a step; not every one, if they are quick."""
         self.waiting = step
         if time.monotonic() - self.shown >= self.every:
             self._draw(step)
 
     def close(self) -> None:
-        """At the end: shows the last step, and ends the line, if there is one."""
+        """Shows the last step, and ends the line, if there is one."""
         if self.waiting is not None:
             self._draw(self.waiting)
         if self.length and sys.stderr is not None:
@@ -66,7 +66,7 @@ class Bar:
         return f"ocsc {head}  objective {step['objective']:.4g}  gap {100 * step['gap']:.2g} %  {step['seconds']:.1f} s"
 
     def _display(self, line: str) -> None:
-        """One output of the cell, which is updated: notebooks that are stored would keep every line on stderr."""
+        """Updates one output of the cell: notebooks that are stored would keep every line on stderr."""
         from IPython.display import display
 
         content = {"text/plain": line}
@@ -77,7 +77,7 @@ class Bar:
 
 
 def _is_notebook() -> bool:
-    """Whether this runs in a kernel of IPython, as in Jupyter; who does, has imported IPython."""
+    """Returns whether this runs in a kernel of IPython, as in Jupyter, which has imported IPython then."""
     ipython = sys.modules.get("IPython")
     get_shell = getattr(ipython, "get_ipython", None)
     shell = None if get_shell is None else get_shell()

@@ -1,4 +1,4 @@
-"""Numbers that say how good a reconstruction or a code is; everything is summed in f64."""
+"""Measures how good a reconstruction or a code is. Everything is summed in f64."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ._inputs import Item, Layout, item, numeric
 
 
 def _pair(reference: npt.ArrayLike, estimate: npt.ArrayLike, axes: str | None) -> tuple[Item, Item]:
-    """Both as the native half takes them; without axes, one is a signal and two are an image."""
+    """Returns both samples as the native half takes them. Without ``axes``, one axis is a signal's and two are an image's."""
     a, _ = numeric(reference, "reference")
     b, _ = numeric(estimate, "estimate")
     if a.shape != b.shape:
@@ -28,7 +28,7 @@ def _pair(reference: npt.ArrayLike, estimate: npt.ArrayLike, axes: str | None) -
 
 
 def mse(reference: npt.ArrayLike, estimate: npt.ArrayLike, *, axes: str | None = None) -> float:
-    """The mean squared error, over the values that the reference observed.
+    """Returns the mean squared error, over the values that the reference observed.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def mse(reference: npt.ArrayLike, estimate: npt.ArrayLike, *, axes: str | None =
 
 
 def psnr(reference: npt.ArrayLike, estimate: npt.ArrayLike, peak: float, *, axes: str | None = None) -> float:
-    """The peak signal-to-noise ratio 10 log10(peak^2 / mse), in decibels.
+    """Returns the peak signal-to-noise ratio 10 log10(peak^2 / mse), in decibels.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ def psnr(reference: npt.ArrayLike, estimate: npt.ArrayLike, peak: float, *, axes
 
 
 def ssim(reference: npt.ArrayLike, estimate: npt.ArrayLike, peak: float, *, axes: str | None = None) -> float:
-    """The structural similarity with an 11 x 11 Gaussian window (Wang, Bovik, Sheikh, Simoncelli 2004).
+    """Returns the structural similarity with an 11 x 11 Gaussian window (Wang, Bovik, Sheikh, Simoncelli 2004).
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def ssim(reference: npt.ArrayLike, estimate: npt.ArrayLike, peak: float, *, axes
 
 
 def value_range(X: Any) -> float:
-    """The range max - min of all samples: the peak with which the paper's PSNR numbers are reproduced.
+    """Returns the range max - min of all samples: the peak with which the paper's PSNR numbers are reproduced.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def value_range(X: Any) -> float:
 
 
 def sparsity(codes: Codes | Code) -> float:
-    """The fraction of the coefficients that are not zero, 0 to 1; of `Codes` the mean over samples.
+    """Returns the fraction of the coefficients that are not zero, 0 to 1; of `Codes` the mean over samples.
 
     Parameters
     ----------

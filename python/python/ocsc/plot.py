@@ -1,4 +1,4 @@
-"""Pictures of dictionaries, of runs and of reconstructions, drawn with matplotlib.
+"""Draws pictures of dictionaries, of runs and of reconstructions with matplotlib.
 
 matplotlib is not needed otherwise, and is not imported before the first picture. Each function draws into axes that are
 given or makes new ones, returns them, and leaves showing and saving to the caller::
@@ -19,8 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from . import metrics
+from ._coding import full_filters
 from ._estimator import RECORD, OnlineCSC
-from ._functions import full_filters
 from ._inputs import Array, Layout, item, numeric
 from ._native import axes as parse_axes
 
@@ -41,7 +41,7 @@ WIDE = {"x": 100.0, "y": 10.0}
 
 
 def _new_axes(rows: int, columns: int, width: float, height: float) -> Array:
-    """A new figure's axes (rows, columns), of so many inches."""
+    """Returns a new figure's axes (rows, columns), of this size in inches."""
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
@@ -63,7 +63,7 @@ def dictionary(
     cmap: str = "gray",
     title: str | None = None,
 ) -> Axes:
-    """All filters in ascending order of variance, on a near-square grid, as the program's ``ocsc show`` draws them.
+    """Draws all filters in ascending order of variance, on a near-square grid, as the program's ``ocsc show`` does.
 
     Each filter is divided by its largest magnitude: zero is mid-gray, and a filter of zeros plain gray. Filters of three
     channels are shown in colour; those of more in false colours, the means of three groups of neighbouring channels with the
@@ -124,7 +124,7 @@ def dictionary(
 
 
 def _full(filters: npt.ArrayLike | OnlineCSC, axes: str | None) -> Array:
-    """Filters as (K, C, D, H, W)."""
+    """Returns filters as (K, C, D, H, W)."""
     if isinstance(filters, OnlineCSC):
         array = filters.filters_
         rank = array.ndim - 1
@@ -147,13 +147,13 @@ def _variance(full: Array) -> Array:
 
 
 def _peaks(full: Array) -> Array:
-    """The largest magnitude of every filter, 1 for filters of zeros; to divide by."""
+    """Returns the largest magnitude of every filter, to divide by; 1 for filters of zeros."""
     peaks: Array = np.abs(full).max(axis=(1, 2, 3, 4), keepdims=True)
     return np.where(peaks > 0, peaks, 1.0)
 
 
 def _columns(n: int, aspect: float) -> int:
-    """How many tiles of this aspect (width over height) to put in a row: near-square as a whole, few empty places."""
+    """Returns how many tiles of this aspect (width over height) to put in a row: near-square as a whole, few empty places."""
 
     def cost(columns: int) -> float:
         rows = -(-n // columns)
@@ -163,12 +163,12 @@ def _columns(n: int, aspect: float) -> int:
 
 
 def _group(channel: int, channels: int) -> int:
-    """The colour of a channel among more than three: 0 is blue, 1 green, 2 red, in the order of rising wavelength."""
+    """Returns the colour of a channel among more than three: 0 is blue, 1 green, 2 red, in the order of rising wavelength."""
     return 3 * channel // channels
 
 
 def _colours(filters: Array) -> Array:
-    """Panels (K, panels, H, W, 1 or 3) of filters (K, C, D, H, W): what is shown of their channels and slices."""
+    """Returns panels (K, panels, H, W, 1 or 3) of filters (K, C, D, H, W): what is shown of their channels and slices."""
     k, channels, _, height, width = filters.shape
     if channels > 3:
         groups = np.array([_group(c, channels) for c in range(channels)])
@@ -182,7 +182,7 @@ def _colours(filters: Array) -> Array:
 
 
 def _mosaic(filters: Array, across: int, down: int) -> Array:
-    """One picture (height, width, 1 or 3) of values -1 to 1, NaN between the filters."""
+    """Returns one picture (height, width, 1 or 3) of values -1 to 1, NaN between the filters."""
     tiles = _colours(filters)
     _, panels, height, width, colours = tiles.shape
     gap = 1 if panels == 1 else 2
@@ -197,7 +197,7 @@ def _mosaic(filters: Array, across: int, down: int) -> Array:
 
 
 def _lines(ax: Axes, filters: Array, across: int, down: int) -> None:
-    """Filters (K, C, W) as lines, in cells of 2 x 1 with a gap between them."""
+    """Draws filters (K, C, W) as lines, in cells of 2 x 1 with a gap between them."""
     from matplotlib.patches import Rectangle
 
     gap, reach, margin = 0.12, 0.85 / 2, 0.05
@@ -216,7 +216,7 @@ def _lines(ax: Axes, filters: Array, across: int, down: int) -> None:
 
 
 def _legend(shape: tuple[int, ...]) -> str:
-    """What is shown, in words."""
+    """Returns what is shown, in words."""
     n, channels, depth, height, _ = shape
     words = [f"{n} filters by variance" if n > 1 else "1 filter"]
     if channels > 1 and depth == height == 1:
@@ -246,7 +246,7 @@ def curve(
     log_y: bool | None = None,
     label: str | None = None,
 ) -> Axes:
-    """The objective of a run, and the duality gap of its codes, against samples or seconds.
+    """Draws the objective of a run, and the duality gap of its codes, against samples or seconds.
 
     The objective of each step is that of its own samples, coded before the update, and so as uneven as samples are: it is
     drawn faintly, with its running mean on top, and thin lines between passes. Several runs may share axes: draw them one
@@ -313,7 +313,7 @@ def curve(
 
 
 def _records(history: Any) -> Array:
-    """One record per step; refuses a run without any."""
+    """Returns one record per step; refuses a run without any."""
     records: Array
     if isinstance(history, OnlineCSC):
         records = history.history_
@@ -330,13 +330,13 @@ def _records(history: Any) -> Array:
 
 
 def _mean_width(passes: Array) -> int:
-    """How many steps to average: the longest pass of several, at least a twentieth of all."""
+    """Returns how many steps to average: the longest pass of several, at least a twentieth of all."""
     _, counts = np.unique(passes, return_counts=True)
     return max(1, len(passes) // 20, int(counts.max()) if len(counts) > 1 else 1)
 
 
 def _running_mean(values: Array, width: int) -> Array:
-    """The mean of each value and the `width` - 1 before it, or as many as there are."""
+    """Returns the mean of each value and the ``width`` - 1 before it, or as many as there are."""
     total = np.concatenate([[0.0], np.cumsum(values)])
     last = np.arange(1, len(values) + 1)
     first = np.maximum(last - width, 0)
@@ -350,7 +350,7 @@ def _pays(values: Array, axis: str) -> bool:
 
 
 def _draw_gap(ax: Axes, place: Array, gap: Array, colour: str) -> None:
-    """The gap on an axis of its own at the right, that of an earlier run if there is one."""
+    """Draws the gap on an axis of its own at the right: that of an earlier run, if there is one."""
     figure = ax.get_figure()
     beside = [] if figure is None else figure.axes
     here = ax.get_position().bounds
@@ -378,7 +378,7 @@ def triplet(
     peak: float | None = None,
     scale: float | None = None,
 ) -> Array:
-    """A sample, its reconstruction and their difference, with the PSNR.
+    """Draws a sample, its reconstruction and their difference, with the PSNR.
 
     Both are drawn in the range of the original. The difference is white where they agree, red where the original is larger and
     blue where it is smaller. Signals are lines, and so is the difference, one for each channel in the colour of that channel. Of
@@ -430,13 +430,13 @@ def triplet(
 
 
 def _ends(sample: npt.ArrayLike) -> tuple[float, float]:
-    """The smallest and the largest of the observed values."""
+    """Returns the smallest and the largest of the observed values."""
     array: Array = np.asanyarray(sample)
     return float(array.min()), float(array.max())
 
 
 def _picture(sample: npt.ArrayLike, axes: str | None) -> Array:
-    """What is shown of a sample, NaN where it was not observed: (H, W, C) of an image or a volume, (W, C) of a signal."""
+    """Returns what is shown of a sample, NaN where it was not observed: (H, W, C) of an image or a volume, (W, C) of a signal."""
     values, _ = numeric(sample, "sample")
     letters = parse_axes(axes) if axes is not None else {1: "W", 2: "HW"}[values.ndim]
     turned, observed = item(sample, Layout(letters), None, "sample")
@@ -448,13 +448,13 @@ def _picture(sample: npt.ArrayLike, axes: str | None) -> Array:
 
 
 def _gray(picture: Array) -> Array:
-    """The mean of the channels, with one channel."""
+    """Returns the mean of the channels, as one channel."""
     mean: Array = picture.mean(axis=-1, keepdims=True)
     return mean
 
 
 def _draw_sample(ax: Axes, picture: Array, ends: tuple[float, float], cmap: str) -> None:
-    """Pixels or lines, from the lower end to the upper one."""
+    """Draws pixels or lines, from the lower end to the upper one."""
     if picture.ndim == 2:
         ax.axhline(0.0, color=RULE, linewidth=0.6, zorder=0)
         for c in reversed(range(picture.shape[1])):

@@ -1,4 +1,4 @@
-"""Types that users may want to name."""
+"""Defines `Step`, the type of what callbacks get."""
 
 from typing import TypedDict
 
@@ -16,7 +16,7 @@ Step = TypedDict(
         "reseeded": int,
     },
 )
-Step.__doc__ = """What a callback gets after every step.
+Step.__doc__ = """Holds what a callback gets after every step.
 
 ``step``, ``pass`` and ``samples`` count from 1 over the run; ``seconds`` is the learning time so far. ``objective``, ``gap``
 and ``nonzeros`` are of the step's samples, coded against the dictionary before the update: the mean, the worst and the mean.

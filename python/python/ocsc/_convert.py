@@ -1,4 +1,4 @@
-"""From the estimator's parameters to the native half's settings."""
+"""Converts the estimator's parameters to what the native half takes; refuses values that it could not name."""
 
 from __future__ import annotations
 
@@ -9,19 +9,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ._declarations import SETTINGS
 from ._inputs import numeric
-from ._native import settings as native_settings
-
-RECORDED = tuple(name for name, _, _, recorded in native_settings() if recorded)
-"""The settings that model files hold."""
-
-DEFAULTS = {name: default for name, default, _, _ in native_settings()}
 
 UNITS = {"": 1, "b": 1, "kb": 1e3, "mb": 1e6, "gb": 1e9, "tb": 1e12, "kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}
 
 
 def rank_of(filter_shape: Any) -> int | None:
-    """How many spatial axes the filters have; none if one length stands for all."""
+    """Returns the number of spatial axes of the filters; none if one length stands for all."""
     if np.ndim(filter_shape) == 0:
         return None
     if np.ndim(filter_shape) > 1 or not 1 <= len(filter_shape) <= 3:
@@ -33,7 +28,7 @@ def rank_of(filter_shape: Any) -> int | None:
 
 
 def lengths(filter_shape: Any, rank: int) -> list[int]:
-    """The filters' lengths on every axis."""
+    """Returns the filters' lengths on every axis."""
     if np.ndim(filter_shape) == 0:
         return [filter_shape] * rank
     shape: Sequence[int] = filter_shape
@@ -41,7 +36,7 @@ def lengths(filter_shape: Any, rank: int) -> list[int]:
 
 
 def seed_of(random_state: Any) -> int:
-    """A seed from what scikit-learn calls a random state."""
+    """Returns a seed from what scikit-learn calls a random state."""
     if random_state is None:
         return int(np.random.SeedSequence().generate_state(1, np.uint64)[0] >> np.uint64(1))
     if isinstance(random_state, np.random.RandomState):
@@ -54,7 +49,7 @@ def seed_of(random_state: Any) -> int:
 
 
 def dtype_of(dtype: Any, data: np.dtype[Any] | None) -> str:
-    """f32 or f64; with ``auto``, f64 for data in f64 and f32 for others."""
+    """Returns f32 or f64; with ``auto``, f64 for data in f64 and f32 for others."""
     if isinstance(dtype, str) and dtype == "auto":
         return "f64" if data == np.float64 else "f32"
     if isinstance(dtype, str) and dtype in ("f32", "f64"):
@@ -72,8 +67,8 @@ def dtype_of(dtype: Any, data: np.dtype[Any] | None) -> str:
 
 
 def filters_of(init: Any, n_filters: Any, filter_shape: Any, rank: int) -> str | npt.NDArray[Any]:
-    """The start: a word, or filters of shape (K, C, axes...), which the other two must agree with unless they have their
-    defaults."""
+    """Returns the initial dictionary: a word, or filters of shape (K, C, axes...). ``n_filters`` and ``filter_shape`` must agree
+    with these, or have their defaults."""
     if isinstance(init, str):
         return init
     filters = numeric(init, "init")[0].astype(np.float64, copy=False)
@@ -87,7 +82,7 @@ def filters_of(init: Any, n_filters: Any, filter_shape: Any, rank: int) -> str |
     found = {"n_filters": len(filters), "filter_shape": tuple(filters.shape[2:])}
     given = {"n_filters": n_filters, "filter_shape": tuple(lengths(filter_shape, rank))}
     for name, value in given.items():
-        if value != found[name] and value != DEFAULTS[name]:
+        if value != found[name] and value != SETTINGS[name].default:
             raise ValueError(
                 f"{name}: expected {found[name]}, as the filters of init have, found {value}; leave {name} out, or give "
                 "an init of this size"
@@ -96,7 +91,7 @@ def filters_of(init: Any, n_filters: Any, filter_shape: Any, rank: int) -> str |
 
 
 def bytes_of(limit: Any) -> int | None:
-    """A number of bytes from 500_000_000, '500MB' or '32GiB'."""
+    """Returns a number of bytes from 500_000_000, '500MB' or '32GiB'."""
     if limit is None:
         return None
     if isinstance(limit, (int, np.integer)) and not isinstance(limit, bool) and limit > 0:
@@ -109,7 +104,7 @@ def bytes_of(limit: Any) -> int | None:
 
 
 def positive(name: str, value: Any) -> float | None:
-    """A number above 0, or none."""
+    """Returns a number above 0, or none."""
     if value is None:
         return None
     try:
@@ -122,7 +117,7 @@ def positive(name: str, value: Any) -> float | None:
 
 
 def threads_of(threads: Any) -> int | None:
-    """A number of threads, or none for all cores; -1 is scikit-learn's word for all."""
+    """Returns a number of threads, or none for all cores; -1 is scikit-learn's word for all."""
     if threads is None or threads == -1:
         return None
     if isinstance(threads, (int, np.integer)) and not isinstance(threads, bool) and 1 <= threads <= 1024:
