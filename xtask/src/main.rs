@@ -1,10 +1,12 @@
 //! `cargo xtask test`: the one command that checks everything, here and in continuous integration; and what else developers
 //! run.
 
+mod arrows;
 mod faults;
 mod fuzz;
 mod gallery;
 mod mpi;
+mod new_setting;
 mod python;
 
 use anyhow::{Context, Result, bail};
@@ -14,6 +16,9 @@ use std::time::Instant;
 
 const USAGE: &str =
     "usage: cargo xtask test       format, lint, document and test the whole workspace, and the Python package
+       cargo xtask generate   write the files that the declarations of settings make: a type stub, docs/settings.md
+       cargo xtask setting    make the two edits of CONTRIBUTING.md for a new setting to a copy, and look for the setting
+       cargo xtask arrows     check that the modules of a crate know each other in one direction only
        cargo xtask wheel      make the Python package's wheel in target/wheels
        cargo xtask faults     make system calls fail, thousands of them, and look at what is left; --short: some dozens
        cargo xtask fuzz [SECONDS] [TARGET...]    damage 50,000 files, then fuzz every reader (or these) for so long each
@@ -24,6 +29,9 @@ fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let done = match words.first().map(String::as_str) {
         Some("test") => test(),
+        Some("generate") => python::generate(),
+        Some("setting") => new_setting::test().map(|skipped| skipped.into_iter().for_each(say)),
+        Some("arrows") => arrows::run(),
         Some("wheel") => python::wheel(),
         Some("faults") => faults::run(&words[1..]),
         Some("fuzz") => fuzz::run(&words[1..]),
@@ -46,23 +54,26 @@ fn main() -> ExitCode {
 fn test() -> Result<()> {
     let mut skipped = Vec::new();
     step("formatting", cargo(&["fmt", "--all", "--check"]))?;
-    let everything = if mpi::is_there() {
-        &["--workspace"][..]
-    } else {
+    say("\n== arrows between modules");
+    arrows::run()?;
+    // With what is optional: features only add.
+    let mut everything = vec!["--workspace", "--features", "ocsc/ndarray"];
+    if !mpi::is_there() {
         skipped.push(mpi::ABSENT);
-        &["--workspace", "--exclude", "ocsc-mpi"]
-    };
+        everything.extend(["--exclude", "ocsc-mpi"]);
+    }
     let mut clippy = cargo(&["clippy"]);
-    step("clippy", clippy.args(everything).args(["--all-targets", "--", "-D", "warnings"]))?;
+    step("clippy", clippy.args(&everything).args(["--all-targets", "--", "-D", "warnings"]))?;
     let mut doc = cargo(&["doc", "--no-deps", "--document-private-items"]);
-    step("rustdoc", doc.args(everything).env("RUSTDOCFLAGS", "-D warnings"))?;
+    step("rustdoc", doc.args(&everything).env("RUSTDOCFLAGS", "-D warnings"))?;
     if !data().exists() {
         skipped.push("tests on real data: ../shared/data is absent (set OCSC_DATA to a folder like it)");
     }
-    step("unit and integration tests", cargo(&["test"]).args(everything))?;
+    step("unit and integration tests", cargo(&["test"]).args(&everything))?;
     say("\n== injected faults");
     skipped.extend(faults::test()?);
     skipped.extend(python::test()?);
+    skipped.extend(new_setting::test()?);
     say("\nall checks passed");
     for what in skipped {
         say(&format!("skipped: {what}"));

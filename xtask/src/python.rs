@@ -1,4 +1,5 @@
-//! The Python package: built and tested in an environment of its own, `target/python`, and made into a wheel.
+//! Builds and tests the Python package in an environment of its own, `target/python`; makes its wheel, and the files that are
+//! written from the declarations of settings.
 
 use crate::{root, step};
 use anyhow::{Context, Result};
@@ -8,27 +9,42 @@ use std::process::{Command, Stdio};
 /// What the package and its tools need of an interpreter.
 const NEEDED: &str = "import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))";
 
+/// Writes the type stub of the constructor and `docs/settings.md`, from the declarations of settings.
+pub(crate) fn generate() -> Result<()> {
+    let environment = environment()?;
+    install(&environment, "./python")?;
+    step("Python: files that the settings make", python(&environment).arg("generate.py"))
+}
+
 /// Installs the package as users do, and runs its tests, the examples in its docstrings, and the type checkers. Says why it
 /// could not, if there is no Python.
 pub(crate) fn test() -> Result<Option<&'static str>> {
     if !is_there() {
         return Ok(Some(
-            "the Python package: no python3 from 3.10 on with venv and pip (on Debian: apt-get install python3-venv)",
+            "the Python package and the files that settings make: no python3 from 3.10 on with venv and pip (on Debian: apt-get \
+             install python3-venv)",
         ));
     }
     let environment = environment()?;
-    // The tests compare with the program; `cargo test` built it.
-    let program = target().join("debug").join("ocsc");
-    step("Python: build and install", pip(&environment).args(["install", "--quiet", "./python[test]"]))?;
+    install(&environment, "./python[test]")?;
+    step("Python: files that the settings make", python(&environment).args(["generate.py", "--check"]))?;
     let tool = |name: &str| {
-        let mut command = Command::new(environment.join("bin/python"));
-        command.args(["-m", name]).current_dir(root().join("python"));
+        let mut command = python(&environment);
+        command.args(["-m", name]);
         command
     };
+    // The tests compare with the program; `cargo test` built it.
+    let program = target().join("debug").join("ocsc");
     step("Python: tests and docstrings", tool("pytest").args(["--quiet"]).env("OCSC_PROGRAM", program))?;
     step("Python: mypy", &mut tool("mypy"))?;
     step("Python: pyright", tool("pyright").arg("--pythonpath").arg(environment.join("bin/python")))?;
     Ok(None)
+}
+
+/// Returns the interpreter that the package was installed for, if it was.
+pub(crate) fn interpreter() -> Option<PathBuf> {
+    let path = target().join("python/bin/python");
+    path.exists().then_some(path)
 }
 
 /// Makes the wheel in `target/wheels`.
@@ -40,12 +56,13 @@ pub(crate) fn wheel() -> Result<()> {
     step("wheel", maturin.arg(target().join("wheels")).current_dir(root()))
 }
 
+/// Returns whether there is a Python to use.
 fn is_there() -> bool {
     let asked = Command::new("python3").args(["-c", NEEDED]).stdout(Stdio::null()).stderr(Stdio::null()).status();
     asked.is_ok_and(|status| status.success())
 }
 
-/// The environment, made if it is not there yet.
+/// Returns the environment, and makes it if it is not there yet.
 fn environment() -> Result<PathBuf> {
     let path = target().join("python");
     if !path.join("bin/pip").exists() {
@@ -56,13 +73,27 @@ fn environment() -> Result<PathBuf> {
     Ok(path)
 }
 
+/// Installs the package from its sources, with what it needs.
+fn install(environment: &Path, what: &str) -> Result<()> {
+    step("Python: build and install", pip(environment).args(["install", "--quiet", what]))
+}
+
 fn pip(environment: &Path) -> Command {
-    let mut command = Command::new(environment.join("bin/python"));
+    let mut command = python(environment);
     command.args(["-m", "pip", "--disable-pip-version-check"]).current_dir(root());
     command
 }
 
-/// Where cargo builds.
+/// Returns the environment's interpreter, in the package's folder.
+fn python(environment: &Path) -> Command {
+    let mut command = Command::new(environment.join("bin/python"));
+    command.current_dir(root().join("python"));
+    command
+}
+
+/// Returns the folder that cargo builds in.
 pub(crate) fn target() -> PathBuf {
-    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
+    let path = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+    // Commands run in other folders than this one.
+    std::path::absolute(&path).unwrap_or(path)
 }
