@@ -4,9 +4,10 @@
 //! channels) in f32 says nothing. So the positions that may hold the largest one are computed again in f64, if all of them were
 //! reported; or else, where T is too coarse for the tolerance, everything is.
 
+use super::ActiveSet;
 use super::filters::{self, Filters};
 use super::frame::Frame;
-use super::{ActiveSet, Outlook, Report, survey};
+use super::scan::{Report, Scan, scan_lines};
 use crate::Real;
 use crate::coder::certificate::Terms;
 use rayon::prelude::*;
@@ -24,16 +25,16 @@ pub(super) struct Wide {
 
 impl<T: Real> ActiveSet<T> {
     /// An upper bound on max |d_k^T r| / w_k that no rounding falsifies; below 1 it does not matter.
-    pub(super) fn bound(&self, frame: &Frame, canvas: &[T], outlook: &Outlook, report: Report, terms: &Terms) -> f64 {
+    pub(super) fn bound(&self, frame: &Frame, canvas: &[T], scan: &Scan, report: Report, terms: &Terms) -> f64 {
         let off = self.rounding::<T>(frame, terms);
-        if outlook.strongest + off <= 1.0 {
-            return outlook.strongest + off;
+        if scan.strongest + off <= 1.0 {
+            return scan.strongest + off;
         }
         let exactly = self.rounding::<f64>(frame, terms);
         let complete = matches!(report, Report::All(threshold) if threshold <= 1.0 - 2.0 * off);
         if complete {
-            let bar = (outlook.strongest - 2.0 * off).max(1.0 - 2.0 * off);
-            let contenders = outlook.candidates.iter().filter(|c| f64::from(c.strength) * (1.0 + 1e-6) >= bar);
+            let bar = (scan.strongest - 2.0 * off).max(1.0 - 2.0 * off);
+            let contenders = scan.candidates.iter().filter(|c| f64::from(c.strength) * (1.0 + 1e-6) >= bar);
             let mut positions: Vec<u32> = contenders.map(|c| c.position).collect();
             positions.dedup();
             if positions.len() <= frame.n_positions() / MANY || T::EPSILON <= f64::EPSILON {
@@ -42,7 +43,7 @@ impl<T: Real> ActiveSet<T> {
             }
         }
         if off <= HARMLESS * self.tol || T::EPSILON <= f64::EPSILON {
-            return outlook.strongest + off;
+            return scan.strongest + off;
         }
         self.wide_strongest(frame, canvas) + exactly
     }
@@ -54,10 +55,10 @@ impl<T: Real> ActiveSet<T> {
             inverse_weights: self.exact_weights.iter().map(|w| 1.0 / w).chain([0.0; filters::PAIR]).collect(),
         });
         let (canvas, signed): (Vec<f64>, bool) = (canvas.iter().map(|r| r.f64()).collect(), self.config.nonnegative);
-        let look = survey::<f64>(frame, Report::None, |line, number| {
+        let scan = scan_lines::<f64>(frame, Report::None, |line, number| {
             line.correlate(frame, filters, inverse_weights, signed, &canvas, number);
         });
-        look.strongest
+        scan.strongest
     }
 
     /// max_k |d_k^T r| / w_k at one position, in f64.

@@ -1,7 +1,7 @@
 //! The active list: its atoms by tile, and descent over the tiles that are not done yet.
 
-use super::bands::Bands;
 use super::descend::{Active, Setting, Sweep};
+use super::tiling::Tiling;
 use crate::Real;
 use crate::simd::dispatch;
 use rayon::prelude::*;
@@ -34,11 +34,11 @@ struct Task<'a, T> {
 
 impl<T: Real> List<T> {
     /// The list of these atoms, of whose values nothing is known.
-    pub(super) fn new(bands: &Bands, atoms: Vec<Active<T>>) -> Self {
-        let n = bands.len() * bands.n_tiles;
+    pub(super) fn new(tiling: &Tiling, atoms: Vec<Active<T>>) -> Self {
+        let n = tiling.len() * tiling.n_tiles;
         let heat = T::of(if atoms.is_empty() { 0.0 } else { f64::INFINITY });
         let mut list = List { atoms, starts: vec![0; n + 1], heat: vec![heat; n] };
-        list.sort(bands);
+        list.sort(tiling);
         list
     }
 
@@ -48,8 +48,8 @@ impl<T: Real> List<T> {
     }
 
     /// The atoms of a band.
-    pub(super) fn band(&self, bands: &Bands, band: usize) -> &[Active<T>] {
-        &self.atoms[self.starts[band * bands.n_tiles]..self.starts[(band + 1) * bands.n_tiles]]
+    pub(super) fn band(&self, tiling: &Tiling, band: usize) -> &[Active<T>] {
+        &self.atoms[self.starts[band * tiling.n_tiles]..self.starts[(band + 1) * tiling.n_tiles]]
     }
 
     /// Drops zeros.
@@ -58,36 +58,36 @@ impl<T: Real> List<T> {
     }
 
     /// Adds atoms that are zero, each with its excess |c| / w - 1; those already on the list stay as they are.
-    pub(super) fn extend(&mut self, bands: &Bands, joining: impl Iterator<Item = (Active<T>, T)>) {
+    pub(super) fn extend(&mut self, tiling: &Tiling, joining: impl Iterator<Item = (Active<T>, T)>) {
         for (atom, excess) in joining {
-            let heat = &mut self.heat[slot(bands, &atom)];
+            let heat = &mut self.heat[slot(tiling, &atom)];
             *heat = heat.at_least(excess);
             self.atoms.push(atom);
         }
-        self.sort(bands);
+        self.sort(tiling);
     }
 
-    fn sort(&mut self, bands: &Bands) {
+    fn sort(&mut self, tiling: &Tiling) {
         // An atom that was active already comes first among equals, with its value.
         let key = |a: &Active<T>| (a.band, a.tile, a.line, a.column, a.filter, a.value == T::zero());
         self.atoms.par_sort_unstable_by_key(key);
         self.atoms.dedup_by_key(|a| (a.line, a.column, a.filter));
         self.starts.fill(0);
-        self.atoms.iter().for_each(|a| self.starts[slot(bands, a) + 1] += 1);
+        self.atoms.iter().for_each(|a| self.starts[slot(tiling, a) + 1] += 1);
         (1..self.starts.len()).for_each(|i| self.starts[i] += self.starts[i - 1]);
     }
 
     /// Sweeps over the tiles that are not done until all steps are at most `small`, or `max_sweeps` were made.
     pub(super) fn descend(
         &mut self,
-        bands: &Bands,
+        tiling: &Tiling,
         setting: &Setting<'_, T>,
         canvas: &mut [T],
         small: f64,
         max_sweeps: usize,
     ) {
         let (small, negligible) = (T::of(small), T::of(NEGLIGIBLE * small));
-        let phases = bands.phases();
+        let phases = tiling.phases();
         // The largest steps of the last sweep, and all since the last full one.
         let (mut last, mut since) = (self.heat.clone(), self.heat.clone());
         // The tiles that a sweep visits.
@@ -99,16 +99,16 @@ impl<T: Real> List<T> {
             for phase in &phases {
                 // Decided before the phase, so that threads change nothing.
                 let hot = if full { &since } else { &last };
-                for (band, tile) in phase.iter().flat_map(|band| (0..bands.n_tiles).map(move |tile| (*band, tile))) {
-                    due[band * bands.n_tiles + tile] = bands.neighbours(band, tile).any(|n| hot[n] > small);
+                for (band, tile) in phase.iter().flat_map(|band| (0..tiling.n_tiles).map(move |tile| (*band, tile))) {
+                    due[band * tiling.n_tiles + tile] = tiling.neighbours(band, tile).any(|n| hot[n] > small);
                 }
-                let order = |band: &usize| self.order(bands, *band, full, |tile| due[band * bands.n_tiles + tile]);
+                let order = |band: &usize| self.order(tiling, *band, full, |tile| due[band * tiling.n_tiles + tile]);
                 let orders: Vec<Vec<u32>> = phase.par_iter().map(order).collect();
                 visited |= orders.iter().any(|order| !order.is_empty());
                 for &band in phase {
-                    last[band * bands.n_tiles..][..bands.n_tiles].fill(T::zero());
+                    last[band * tiling.n_tiles..][..tiling.n_tiles].fill(T::zero());
                 }
-                let tasks = self.tasks(bands, phase, orders, canvas, &mut last);
+                let tasks = self.tasks(tiling, phase, orders, canvas, &mut last);
                 tasks.into_par_iter().for_each(|task| {
                     let Task { atoms, canvas, base, heat, order } = task;
                     dispatch(Sweep { setting, atoms, order: &order, canvas, base, negligible, heat });
@@ -132,11 +132,11 @@ impl<T: Real> List<T> {
     }
 
     /// The atoms of a band to be visited, counted from the band's first, parts in turn.
-    fn order(&self, bands: &Bands, band: usize, full: bool, due: impl Fn(usize) -> bool) -> Vec<u32> {
-        let first = self.starts[band * bands.n_tiles];
+    fn order(&self, tiling: &Tiling, band: usize, full: bool, due: impl Fn(usize) -> bool) -> Vec<u32> {
+        let first = self.starts[band * tiling.n_tiles];
         let mut visits: Vec<u32> = Vec::new();
-        for tile in 0..bands.n_tiles {
-            let slot = band * bands.n_tiles + tile;
+        for tile in 0..tiling.n_tiles {
+            let slot = band * tiling.n_tiles + tile;
             let range = self.starts[slot]..self.starts[slot + 1];
             if !range.is_empty() && due(tile) {
                 let chosen = range.filter(|i| full || self.atoms[*i].value != T::zero());
@@ -154,18 +154,18 @@ impl<T: Real> List<T> {
     /// The shares of the bands of one phase, which have neither atoms nor pixels in common.
     fn tasks<'a>(
         &'a mut self,
-        bands: &Bands,
+        tiling: &Tiling,
         phase: &[usize],
         orders: Vec<Vec<u32>>,
         canvas: &'a mut [T],
         heat: &'a mut [T],
     ) -> Vec<Task<'a, T>> {
-        let n_tiles = bands.n_tiles;
+        let n_tiles = tiling.n_tiles;
         let (mut atoms, mut canvas, mut heat) = (&mut self.atoms[..], canvas, heat);
         let mut done = [0; 3];
         let mut tasks = Vec::with_capacity(phase.len());
         for (&band, order) in phase.iter().zip(orders) {
-            let reach = bands.reach(band);
+            let reach = tiling.reach(band);
             let listed = self.starts[band * n_tiles]..self.starts[(band + 1) * n_tiles];
             let (mine, base) = (take(&mut canvas, &mut done[0], reach.clone()), reach.start);
             let atoms = take(&mut atoms, &mut done[1], listed);
@@ -187,7 +187,7 @@ fn take<'a, T>(rest: &mut &'a mut [T], done: &mut usize, range: std::ops::Range<
     mine
 }
 
-/// The index of an atom's tile among (bands, tiles).
-fn slot<T>(bands: &Bands, atom: &Active<T>) -> usize {
-    atom.band as usize * bands.n_tiles + atom.tile as usize
+/// The index of an atom's tile among (tiling, tiles).
+fn slot<T>(tiling: &Tiling, atom: &Active<T>) -> usize {
+    atom.band as usize * tiling.n_tiles + atom.tile as usize
 }

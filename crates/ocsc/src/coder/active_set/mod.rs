@@ -9,11 +9,11 @@
 //!
 //! - *outer*: correlate r with all filters everywhere. That gives the duality gap, which decides whether to stop, and the
 //!   atoms that violate optimality, |d_k^T r| > w_k. At first the strongest few of each small cell join the list; once the
-//!   violations are moderate, all that violate or are about to. Where the processor can, all looks but the last one or two
+//!   violations are moderate, all that violate or are about to. Where the processor can, all scans but the last one or two
 //!   are made in 8 bits (`coarse.rs`).
 //! - *inner*: cyclic coordinate descent over the list, each step one correlation of r with one filter, a soft threshold and
 //!   one update of r: tens of nanoseconds. Tiles of the sample in which nothing moves any more are left alone, and distant
-//!   bands are swept at the same time (`bands.rs`, `list.rs`). It stops when its steps are small against the violations still
+//!   bands are swept at the same time (`tiling.rs`, `list.rs`). It stops when its steps are small against the violations still
 //!   to be expected.
 //!
 //! **Cost**: about five full correlations (K P M each), of which one or two in full precision at the speed of a matrix
@@ -26,7 +26,6 @@
 //! `dense` measures both coders as beta falls. On a 100 x 100 Fruit image (K = 100, 11 x 11) the time against that of ADMM
 //! alone is, by fractions of the largest beta, for a gap of 1 %: 0.17 at 0.01, 0.49 at 0.003, 0.48 at 0.001, 1.2 at 0.0005.
 
-mod bands;
 mod bound;
 mod coarse;
 mod correlate;
@@ -35,8 +34,10 @@ mod filters;
 mod frame;
 mod list;
 mod residual;
+mod scan;
+mod tiling;
 
-use super::certificate::{Terms, Weight};
+use super::certificate::Weight;
 use super::{Admm, Coded, Coder, Status, relative};
 use crate::Boundary;
 use crate::coder::{ActiveSetConfig, CoderConfig};
@@ -44,20 +45,17 @@ use crate::metrics::Objective;
 use crate::monitor::{Monitor, Round, Silent, check_wanted};
 use crate::setting::positive;
 use crate::{Atom, Code, Dictionary, Error, Real, Result, Sample};
-use bands::Bands;
 use bound::Wide;
-use coarse::{CoarseCanvas, CoarseFilters};
-use correlate::{Line, Ranked};
+use coarse::CoarseFilters;
 use descend::{Active, Setting};
 use filters::Filters;
 use frame::Frame;
 use list::List;
 use rayon::prelude::*;
+use scan::{Report, Scan, strongest_of};
 use std::sync::OnceLock;
+use tiling::Tiling;
 
-/// Far from the solution, atoms are chosen from cells of this many lines and columns, so many from each.
-const CELL: usize = 3;
-const PER_CELL: usize = 3;
 /// The list starts with at most this many atoms per position and then grows by at most this factor.
 const FIRST: f64 = 0.3;
 const GROWTH: f64 = 3.5;
@@ -76,8 +74,6 @@ const DENSE: f64 = 0.8;
 const STUCK: u32 = 5;
 const DENSE_BYTES: usize = 1 << 28;
 const HANDED_OVER: usize = 10_000;
-/// A glance in 8 bits will do as long as the violations are so many times what it blurs.
-const CLEAR: f64 = 2.0;
 /// Descent stops when its largest step is below this fraction of the largest violation, or of the tolerance, or after so
 /// many sweeps. Steps and violations are in units of the filter's weight.
 const INNER: f64 = 0.1;
@@ -133,57 +129,9 @@ impl<T: Real> ActiveSet<T> {
     }
 }
 
-/// An atom that violates optimality, or may come to.
-#[derive(Clone, Copy, Debug)]
-struct Candidate {
-    /// |d_k^T r| / w_k.
-    strength: f32,
-    filter: u32,
-    position: u32,
-}
-
-/// Which atoms an outer step reports.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Report {
-    None,
-    /// The strongest [`PER_CELL`] of each cell beyond a threshold.
-    PerCell(f64),
-    /// The two strongest filters of each position, beyond a threshold.
-    All(f64),
-}
-
-/// What an outer step found.
-struct Outlook {
-    /// max |d_k^T r| / w_k over all filters and positions.
-    strongest: f64,
-    candidates: Vec<Candidate>,
-}
-
 impl<T: Real> ActiveSet<T> {
-    /// Correlates everything, exactly.
-    fn look(&self, frame: &Frame, canvas: &[T], report: Report) -> Outlook {
-        let (weights, signed) = (&self.inverse_weights, self.config.nonnegative);
-        survey(frame, report, |line: &mut Line<T>, number| {
-            line.correlate(frame, &self.filters, weights, signed, canvas, number);
-        })
-    }
-
-    /// The same in 8 bits, if the processor can do that and if it can tell violations of the size of `excess` well enough.
-    fn glance(&self, frame: &Frame, canvas: &[T], report: Report, terms: &Terms, excess: f64) -> Option<Outlook> {
-        let filters = self.coarse.as_ref()?;
-        let window = frame.filter_rows() * frame.filter.width;
-        let norm = (window as f64 * terms.t_t / frame.sample.len() as f64).sqrt();
-        if excess < CLEAR * filters.blur(terms.peak, norm) {
-            return None;
-        }
-        let (canvas, signed) = (CoarseCanvas::new(canvas, terms.peak), self.config.nonnegative);
-        Some(survey(frame, report, |line: &mut Line<f32>, number| {
-            filters.correlate(frame, &canvas, signed, line, number);
-        }))
-    }
-
     /// An atom for the list.
-    fn activate(&self, frame: &Frame, bands: &Bands, filter: u32, position: u32, value: T) -> Active<T> {
+    fn activate(&self, frame: &Frame, tiling: &Tiling, filter: u32, position: u32, value: T) -> Active<T> {
         let width = frame.positions[2];
         let (line, column) = (position as usize / width, position as usize % width);
         let at_border = frame.is_border(position as usize);
@@ -198,7 +146,7 @@ impl<T: Real> ActiveSet<T> {
         }
         let border = hidden || at_border;
         let inverse_energy = if energy > 0.0 { T::of(1.0 / energy) } else { T::zero() };
-        let (band, tile) = (bands.band(line) as u32, bands.tile(column) as u32);
+        let (band, tile) = (tiling.band(line) as u32, tiling.tile(column) as u32);
         Active { filter, line: line as u32, column: column as u32, band, tile, value, inverse_energy, border }
     }
 
@@ -208,8 +156,8 @@ impl<T: Real> ActiveSet<T> {
         let start_time = monitor.now();
         self.dictionary.check_sample_shape(sample.shape())?;
         let frame = Frame::of(sample, self.dictionary.shape(), self.boundary)?;
-        let bands = Bands::new(&frame);
-        let mut list = List::new(&bands, self.starting_atoms(&frame, &bands, start)?);
+        let tiling = Tiling::new(&frame);
+        let mut list = List::new(&tiling, self.starting_atoms(&frame, &tiling, start)?);
         let mut canvas = vec![T::zero(); frame.len()];
         let setting = Setting {
             frame: &frame,
@@ -225,7 +173,7 @@ impl<T: Real> ActiveSet<T> {
         let mut lower = 0.0_f64;
         loop {
             // Anew from the atoms in every round: the sweeps' rounding errors do not add up.
-            let terms = self.rebuild(&frame, &bands, sample, &list, &mut canvas);
+            let terms = self.rebuild(&frame, &tiling, sample, &list, &mut canvas);
             let report = if strongest <= NEAR {
                 // All that may exceed their weight once rounding is taken off, so that the certificate can be exact, unless
                 // these are too many: then it is made in f64.
@@ -242,19 +190,19 @@ impl<T: Real> ActiveSet<T> {
             let is_over = |limit| monitor.now().saturating_sub(start_time).as_secs_f64() >= limit;
             let out_of_time = self.config.time_limit.is_some_and(is_over);
             let last = round == self.config.max_rounds || stale == PATIENCE || out_of_time;
-            let done = |outlook: &Outlook| last || relative(gap_for(outlook.strongest), primal) <= self.tol;
-            // A glance serves to choose atoms; what ends the loop is exact.
-            let glance = if last || round == 0 && started {
+            let done = |scan: &Scan| last || relative(gap_for(scan.strongest), primal) <= self.tol;
+            // 8 bits serve to choose atoms; what ends the loop is exact.
+            let coarse = if last || round == 0 && started {
                 None
             } else {
-                self.glance(&frame, &canvas, report, &terms, strongest - 1.0)
+                self.correlate_coarse(&frame, &canvas, report, &terms, strongest - 1.0)
             };
-            let glance = glance.filter(|g| !done(g));
-            let is_exact = glance.is_none();
-            let outlook = glance.unwrap_or_else(|| self.look(&frame, &canvas, report));
-            strongest = outlook.strongest;
-            if done(&outlook) {
-                let gap = gap_for(self.bound(&frame, &canvas, &outlook, report, &terms));
+            let coarse = coarse.filter(|scan| !done(scan));
+            let is_exact = coarse.is_none();
+            let scan = coarse.unwrap_or_else(|| self.correlate_exact(&frame, &canvas, report));
+            strongest = scan.strongest;
+            if done(&scan) {
+                let gap = gap_for(self.bound(&frame, &canvas, &scan, report, &terms));
                 let gap = gap.min(terms.gap_above(lower, &weight));
                 lower = lower.max(terms.lower_bound(gap, &weight));
                 let converged = relative(gap, primal) <= self.tol;
@@ -289,13 +237,13 @@ impl<T: Real> ActiveSet<T> {
             }
             let first = (FIRST * frame.n_positions() as f64) as usize;
             let room = if n == 0 { first } else { ((GROWTH - 1.0) * n as f64) as usize };
-            let joining = strongest_of(outlook.candidates, room.max(LEAST)).into_iter().map(|c| {
+            let joining = strongest_of(scan.candidates, room.max(LEAST)).into_iter().map(|c| {
                 let excess = (f64::from(c.strength) - 1.0).max(0.0);
-                (self.activate(&frame, &bands, c.filter, c.position, T::zero()), T::of(excess))
+                (self.activate(&frame, &tiling, c.filter, c.position, T::zero()), T::of(excess))
             });
-            list.extend(&bands, joining);
+            list.extend(&tiling, joining);
             let small = (INNER * (strongest - 1.0)).max(INNER_FLOOR * self.tol) / f64::from(1 << stale);
-            list.descend(&bands, &setting, &mut canvas, small, MAX_SWEEPS << stale);
+            list.descend(&tiling, &setting, &mut canvas, small, MAX_SWEEPS << stale);
         }
     }
 
@@ -325,7 +273,7 @@ impl<T: Real> ActiveSet<T> {
     }
 
     /// The list to start from.
-    fn starting_atoms(&self, frame: &Frame, bands: &Bands, start: Option<&Code<T>>) -> Result<Vec<Active<T>>> {
+    fn starting_atoms(&self, frame: &Frame, tiling: &Tiling, start: Option<&Code<T>>) -> Result<Vec<Active<T>>> {
         let Some(code) = start else { return Ok(Vec::new()) };
         if code.n_filters() != self.filters.n_filters || code.shape() != frame.positions {
             let expected = format!("{} filters on {:?}", self.filters.n_filters, frame.positions);
@@ -334,83 +282,13 @@ impl<T: Real> ActiveSet<T> {
         }
         let allowed = |a: &&Atom<T>| !self.config.nonnegative || a.value > T::zero();
         let atoms = code.atoms().iter().filter(allowed);
-        Ok(atoms.map(|a| self.activate(frame, bands, a.filter, a.position, a.value)).collect())
+        Ok(atoms.map(|a| self.activate(frame, tiling, a.filter, a.position, a.value)).collect())
     }
 }
 
 /// The factor that makes a residual feasible whose largest correlation is so many weights, rounded down.
 fn feasible(strongest: f64) -> f64 {
     if strongest > 1.0 { (1.0 - f64::EPSILON) / strongest } else { 1.0 }
-}
-
-/// Correlates all lines, each by `correlate`, and reports.
-fn survey<S: Real>(frame: &Frame, report: Report, correlate: impl Fn(&mut Line<S>, usize) + Sync) -> Outlook {
-    let [depth, height, width] = frame.positions;
-    let bands_per_slice = height.div_ceil(CELL);
-    let bands: Vec<(f64, Vec<Candidate>)> = (0..depth * bands_per_slice)
-        .into_par_iter()
-        .map_init(
-            || (0..CELL).map(|_| Line::new(frame)).collect::<Vec<_>>(),
-            |lines, band| {
-                let (slice, first) = (band / bands_per_slice, band % bands_per_slice * CELL);
-                let count = CELL.min(height - first);
-                let mut strongest = 0.0_f64;
-                for (i, line) in lines[..count].iter_mut().enumerate() {
-                    correlate(line, slice * height + first + i);
-                    let top = line.first.strength[..width].iter().fold(S::zero(), |m, s| m.at_least(*s));
-                    strongest = strongest.max(top.f64());
-                }
-                (strongest, candidates(&lines[..count], width, (slice * height + first) * width, report))
-            },
-        )
-        .collect();
-    let strongest = bands.iter().fold(0.0, |m, (s, _)| s.max(m));
-    Outlook { strongest, candidates: bands.into_iter().flat_map(|(_, c)| c).collect() }
-}
-
-/// What a report asks for, from up to [`CELL`] lines; `corner` is the first line's first position.
-fn candidates<T: Real>(lines: &[Line<T>], width: usize, corner: usize, report: Report) -> Vec<Candidate> {
-    let mut found = Vec::new();
-    let threshold = match report {
-        Report::None => return found,
-        Report::PerCell(threshold) | Report::All(threshold) => T::of(threshold),
-    };
-    let candidate = |ranked: &Ranked<T>, y: usize, x: usize| Candidate {
-        strength: ranked.strength[x].f64() as f32,
-        filter: ranked.filter[x].f64() as u32,
-        position: (corner + y * width + x) as u32,
-    };
-    for first in (0..width).step_by(CELL) {
-        let cell = found.len();
-        for (y, line) in lines.iter().enumerate() {
-            for x in first..(first + CELL).min(width) {
-                for ranked in [&line.first, &line.second] {
-                    if ranked.strength[x] > threshold {
-                        found.push(candidate(ranked, y, x));
-                    }
-                }
-            }
-        }
-        if let Report::PerCell(_) = report {
-            found[cell..].sort_unstable_by(stronger);
-            found.truncate(cell + PER_CELL);
-        }
-    }
-    found
-}
-
-/// Strongest first; ties by position, so that the order never depends on anything else.
-fn stronger(a: &Candidate, b: &Candidate) -> std::cmp::Ordering {
-    b.strength.total_cmp(&a.strength).then(a.position.cmp(&b.position)).then(a.filter.cmp(&b.filter))
-}
-
-/// So many of the strongest.
-fn strongest_of(mut candidates: Vec<Candidate>, room: usize) -> Vec<Candidate> {
-    if candidates.len() > room {
-        candidates.select_nth_unstable_by(room, stronger);
-        candidates.truncate(room);
-    }
-    candidates
 }
 
 impl<T: Real> Coder<T> for ActiveSet<T> {
@@ -444,7 +322,7 @@ impl<T: Real> Coder<T> for ActiveSet<T> {
         let frame = Frame::of(sample, self.dictionary.shape(), self.boundary)?;
         let mut canvas = vec![T::zero(); frame.len()];
         frame.fill(sample.data(), &mut canvas);
-        Ok(self.look(&frame, &canvas, Report::None).strongest * self.beta)
+        Ok(self.correlate_exact(&frame, &canvas, Report::None).strongest * self.beta)
     }
 }
 

@@ -5,10 +5,10 @@
 //! rounding. So no rounding of the descent, the residual or the correlation kernel can falsify the gap.
 
 use super::ActiveSet;
-use super::bands::Bands;
 use super::descend::Active;
 use super::frame::{Frame, LANES};
 use super::list::List;
+use super::tiling::Tiling;
 use crate::Boundary;
 use crate::coder::certificate::Terms;
 use crate::{Real, Sample};
@@ -19,14 +19,14 @@ impl<T: Real> ActiveSet<T> {
     pub(super) fn rebuild(
         &self,
         frame: &Frame,
-        bands: &Bands,
+        tiling: &Tiling,
         sample: &Sample<T>,
         list: &List<T>,
         mut canvas: &mut [T],
     ) -> Terms {
-        let mut parts = Vec::with_capacity(bands.len());
-        for band in 0..bands.len() {
-            let (mine, rest) = canvas.split_at_mut(bands.own(band).len());
+        let mut parts = Vec::with_capacity(tiling.len());
+        for band in 0..tiling.len() {
+            let (mine, rest) = canvas.split_at_mut(tiling.own(band).len());
             parts.push(mine);
             canvas = rest;
         }
@@ -35,14 +35,14 @@ impl<T: Real> ActiveSet<T> {
             .enumerate()
             .map(|(band, canvas)| {
                 let mut exact = vec![0.0; canvas.len()];
-                let start = bands.own(band).start;
+                let start = tiling.own(band).start;
                 for (row, out) in exact.chunks_exact_mut(frame.stride).enumerate() {
                     if let Some(x) = frame.source(start / frame.stride + row, sample.data()) {
                         out[frame.first_column()..][..x.len()].iter_mut().zip(x).for_each(|(o, x)| *o = x.f64());
                     }
                 }
-                for near in bands.before(band).into_iter().chain([band]) {
-                    list.band(bands, near).iter().for_each(|a| self.subtract(frame, a, start, &mut exact));
+                for near in tiling.before(band).into_iter().chain([band]) {
+                    list.band(tiling, near).iter().for_each(|a| self.subtract(frame, a, start, &mut exact));
                 }
                 let rows = exact.chunks_exact_mut(frame.stride).zip(canvas.chunks_exact_mut(frame.stride));
                 let numbered = rows.enumerate().map(|(row, (exact, out))| (start / frame.stride + row, exact, out));

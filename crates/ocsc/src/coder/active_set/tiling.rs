@@ -3,20 +3,20 @@
 //!
 //! A band is at least as high as a filter minus one, so an atom reaches from its own band into the next one at most, and
 //! bands of even number never touch the same row; nor do those of odd number. A sweep therefore has phases: all even bands,
-//! all odd ones, and, where filters wrap around, the last lines, which reach into the first band. Bands depend on the
+//! all odd ones, and, where filters wrap around, the last lines, which reach into the first band. Tiling depend on the
 //! shapes alone, so the number of threads changes nothing.
 //!
-//! Bands are cut along depth if there is any, else along height. Tiles cut a band along the width, each at least as wide as a
+//! Tiling are cut along depth if there is any, else along height. Tiles cut a band along the width, each at least as wide as a
 //! filter minus one: atoms overlap only with those of the same tile and its eight neighbours.
 
 use super::frame::Frame;
 use crate::Boundary;
 
-/// Bands have at least so many lines, tiles so many columns.
+/// Tiling have at least so many lines, tiles so many columns.
 const LEAST: usize = 16;
 
 /// How the positions of one frame are cut.
-pub(super) struct Bands {
+pub(super) struct Tiling {
     /// The first line of each band, and the number of lines.
     lines: Vec<usize>,
     /// Where the canvas rows of each band start, and the canvas's length.
@@ -28,7 +28,7 @@ pub(super) struct Bands {
     width: usize,
 }
 
-impl Bands {
+impl Tiling {
     pub(super) fn new(frame: &Frame) -> Self {
         let [depth, height, width] = frame.positions;
         let circular = frame.boundary == Boundary::Circular;
@@ -52,7 +52,7 @@ impl Bands {
         let start = |line: &usize| frame.row(*line, 0);
         let starts = lines[..lines.len() - 1].iter().map(start).chain([frame.len()]).collect();
         let n_tiles = (width / LEAST.max(frame.filter.width - 1)).max(1);
-        Bands { lines, starts, seam, circular, n_tiles, width }
+        Tiling { lines, starts, seam, circular, n_tiles, width }
     }
 
     /// How many.
@@ -60,7 +60,7 @@ impl Bands {
         self.starts.len() - 1
     }
 
-    /// Bands that may be worked on at the same time, in phases that follow each other.
+    /// Tiling that may be worked on at the same time, in phases that follow each other.
     pub(super) fn phases(&self) -> [Vec<usize>; 3] {
         let inner = self.len() - usize::from(self.seam);
         [(0..inner).step_by(2).collect(), (1..inner).step_by(2).collect(), (inner..self.len()).collect()]
@@ -94,7 +94,7 @@ impl Bands {
         column * self.n_tiles / self.width
     }
 
-    /// The tile at (band, tile) and all those whose atoms may overlap with its own, as indices into (bands, tiles).
+    /// The tile at (band, tile) and all those whose atoms may overlap with its own, as indices into (tiling, tiles).
     pub(super) fn neighbours(&self, band: usize, tile: usize) -> impl Iterator<Item = usize> {
         let near = |at: usize, n: usize| match self.circular {
             true => [(at + n - 1) % n, at, (at + 1) % n],
