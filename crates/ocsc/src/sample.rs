@@ -5,6 +5,7 @@
 
 use crate::{Error, Real, Result};
 use std::fmt;
+use std::sync::Arc;
 
 /// The lengths of the four axes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -41,7 +42,7 @@ impl Shape {
         [self.depth, self.height, self.width]
     }
 
-    /// The last `rank` spatial lengths: (W), (H, W) or (D, H, W).
+    /// Returns the last `rank` spatial lengths: (W), (H, W) or (D, H, W).
     pub fn axes(&self, rank: usize) -> Vec<usize> {
         self.spatial()[3 - rank.clamp(1, 3)..].to_vec()
     }
@@ -51,7 +52,7 @@ impl Shape {
         self.depth.saturating_mul(self.height).saturating_mul(self.width)
     }
 
-    /// All numbers. Saturates as [`Shape::pixels`].
+    /// Returns all numbers. Saturates as [`Shape::pixels`].
     pub fn len(&self) -> usize {
         self.channels.saturating_mul(self.pixels())
     }
@@ -78,12 +79,16 @@ impl fmt::Display for Shape {
 /// One sample x: a finite array of [`Shape`] (channel, depth, height, width), of which parts may be unobserved.
 ///
 /// A mask says which values were observed. Unobserved ones have no influence on anything: they are stored as zeros,
-/// whatever was given, and nothing but a mask tells them from observed zeros.
+/// whatever was given, and nothing but a mask tells them from observed zeros. Weights say how much the observed ones count.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample<T> {
     shape: Shape,
     data: Vec<T>,
     mask: Option<Vec<bool>>,
+    /// W, 0 where nothing was observed; none if every observed value counts fully.
+    weights: Option<Vec<T>>,
+    /// The weights of the coefficients of its code in the penalty, (filter, depth, height, width).
+    coefficient_weights: Option<Arc<[T]>>,
 }
 
 impl<T: Real> Sample<T> {
@@ -127,25 +132,71 @@ impl<T: Real> Sample<T> {
             let (y, x) = ((i / shape.width) % shape.height, i % shape.width);
             return Err(Error::invalid("sample", "finite values", format!("{} at row {y}, column {x}", data[i])));
         }
-        Ok(Sample { shape, data, mask })
+        Ok(Sample { shape, data, mask, weights: None, coefficient_weights: None })
     }
 
-    /// The lengths of the axes.
+    /// The same sample with weights W in [0, 1] in its data term, 1/2 sum W (x - D z)^2: one for every value, or one for every
+    /// pixel, which then holds for all channels. Values of weight 0 are unobserved.
+    pub fn with_weights(self, weights: Vec<T>) -> Result<Self> {
+        let shape = self.shape;
+        let weights = match weights.len() {
+            n if n == shape.len() => weights,
+            n if n == shape.pixels() => weights.repeat(shape.channels),
+            n => {
+                let expected = format!("{} or {} weights for shape {shape}", shape.pixels(), shape.len());
+                return Err(Error::invalid("data weights", expected, n));
+            }
+        };
+        if let Some(w) = weights.iter().find(|w| !(**w >= T::zero() && **w <= T::one())) {
+            return Err(Error::invalid("data weights", "numbers from 0 to 1", w));
+        }
+        let (coefficient_weights, mask) = (self.coefficient_weights, self.mask);
+        let seen = |i: usize| weights[i] > T::zero() && mask.as_ref().is_none_or(|mask| mask[i]);
+        let both = (0..weights.len()).map(seen).collect();
+        let sample = Sample::masked(shape, self.data, both)?;
+        let mut weights = weights;
+        for (w, _) in weights.iter_mut().zip(sample.mask.iter().flatten()).filter(|(_, seen)| !**seen) {
+            *w = T::zero();
+        }
+        let fractional = weights.iter().any(|w| *w > T::zero() && *w < T::one());
+        Ok(Sample { weights: fractional.then_some(weights), coefficient_weights, ..sample })
+    }
+
+    /// The same sample with a weight for every coefficient of its code, (filter, depth, height, width), by which beta is
+    /// multiplied. Infinite weights keep a coefficient at zero.
+    pub fn with_coefficient_weights(self, weights: Arc<[T]>) -> Result<Self> {
+        match weights.iter().find(|w| w.f64().is_nan() || w.f64() <= 0.0) {
+            Some(w) => Err(Error::invalid("weights of coefficients", "numbers above 0, or inf", w)),
+            None => Ok(Sample { coefficient_weights: Some(weights), ..self }),
+        }
+    }
+
+    /// Returns the lengths of the axes.
     pub fn shape(&self) -> Shape {
         self.shape
     }
 
-    /// The values, in the order (channel, depth, height, width); zeros where nothing was observed.
+    /// Returns the values, in the order (channel, depth, height, width); zeros where nothing was observed.
     pub fn data(&self) -> &[T] {
         &self.data
     }
 
-    /// Which values were observed, in the order of the values; none if all were.
+    /// Returns which values were observed, in the order of the values; none if all were.
     pub fn mask(&self) -> Option<&[bool]> {
         self.mask.as_deref()
     }
 
-    /// The values that were observed.
+    /// Returns how much each value counts, from 0 to 1, in the order of the values; none if all that were observed count fully.
+    pub fn weights(&self) -> Option<&[T]> {
+        self.weights.as_deref()
+    }
+
+    /// Returns the weights of its code's coefficients in the penalty, (filter, depth, height, width); none if all are 1.
+    pub fn coefficient_weights(&self) -> Option<&Arc<[T]>> {
+        self.coefficient_weights.as_ref()
+    }
+
+    /// Returns the values that were observed.
     pub fn observed(&self) -> impl Iterator<Item = T> + '_ {
         let seen = |i: usize| self.mask.as_ref().is_none_or(|mask| mask[i]);
         self.data.iter().enumerate().filter(move |(i, _)| seen(*i)).map(|(_, v)| *v)
@@ -157,13 +208,14 @@ impl<T: Real> Sample<T> {
         self.data.iter().fold((f64::INFINITY, f64::NEG_INFINITY), widen)
     }
 
-    /// How many values were observed.
+    /// Returns how many values were observed.
     pub fn n_observed(&self) -> usize {
         self.mask.as_ref().map_or(self.data.len(), |mask| mask.iter().filter(|seen| **seen).count())
     }
 
-    /// That all values were observed, for the methods whose systems hold whole samples.
+    /// Checks that all values were observed, for the methods whose systems hold whole samples.
     pub(crate) fn check_whole(&self) -> Result<()> {
+        self.check_unweighted()?;
         match self.mask {
             Some(_) => Err(Error::invalid(
                 "masks",
@@ -172,6 +224,16 @@ impl<T: Real> Sample<T> {
             )),
             None => Ok(()),
         }
+    }
+
+    /// Checks that all observed values count fully, for the methods whose systems know no weights.
+    pub(crate) fn check_unweighted(&self) -> Result<()> {
+        let what = match (&self.weights, &self.coefficient_weights) {
+            (None, None) => return Ok(()),
+            (Some(_), _) => "data weights",
+            _ => "weights of coefficients",
+        };
+        Err(Error::invalid(what, "the method `ocsc`, which knows weights", "another method"))
     }
 
     /// Gives the values back.
@@ -184,10 +246,40 @@ impl<T: Real> Sample<T> {
         (self.shape, self.data, self.mask)
     }
 
-    /// The same sample in another scalar.
+    /// Returns the same sample in another scalar.
     pub fn cast<U: Real>(self) -> Result<Sample<U>> {
+        let weights = self.clone_weights();
         let (shape, data, mask) = self.into_parts();
-        Sample::with_mask(shape, data.into_iter().map(|v| U::of(v.f64())).collect(), mask)
+        let sample = Sample::with_mask(shape, data.into_iter().map(|v| U::of(v.f64())).collect(), mask)?;
+        sample.with_weights_of(&weights)
+    }
+
+    /// The same sample without weights of coefficients, which belong to codes of other filters.
+    pub(crate) fn without_coefficient_weights(self) -> Self {
+        Sample { coefficient_weights: None, ..self }
+    }
+
+    /// The shape and the weights without the values.
+    pub(crate) fn clone_weights(&self) -> Sample<T> {
+        let (weights, coefficient_weights) = (self.weights.clone(), self.coefficient_weights.clone());
+        Sample { shape: self.shape, data: Vec::new(), mask: None, weights, coefficient_weights }
+    }
+
+    /// This sample with the weights of what it was made of. A pixel whose channels were made one counts as its least one did.
+    pub(crate) fn with_weights_of<U: Real>(self, source: &Sample<U>) -> Result<Sample<T>> {
+        let pixels = self.shape.pixels();
+        let least = |w: &[U], i: usize| w[i..].iter().step_by(pixels).map(|w| w.f64()).fold(1.0, f64::min);
+        let weights = source.weights.as_deref().map(|w| match self.shape.channels == source.shape.channels {
+            true => w.iter().map(|w| T::of(w.f64())).collect(),
+            false => (0..pixels).map(|i| T::of(least(w, i))).collect::<Vec<T>>(),
+        });
+        let convert = |weights: &Arc<[U]>| weights.iter().map(|w| T::of(w.f64())).collect::<Arc<[T]>>();
+        let coefficient_weights = source.coefficient_weights.as_ref().map(convert);
+        let sample = match weights {
+            Some(weights) => self.with_weights(weights)?,
+            None => self,
+        };
+        Ok(Sample { coefficient_weights, ..sample })
     }
 
     /// Applies `f` to every observed value in `f64`.
@@ -196,7 +288,7 @@ impl<T: Real> Sample<T> {
         for (v, _) in data.iter_mut().zip(self.mask.iter().flatten()).filter(|(_, seen)| !**seen) {
             *v = T::zero();
         }
-        Sample { shape: self.shape, data, mask: self.mask.clone() }
+        Sample { data, ..self.clone() }
     }
 }
 

@@ -1,13 +1,23 @@
 //! Objective and duality gap of a code, recomputed from their definitions by code that shares nothing with the coders.
 //!
-//! **Problem**, for a sample x that may be observed in part (M) and a code z:
+//! **Problem**, for a sample x whose values count W and a code z:
 //!
 //! ```text
-//! P(z) = 1/2 || M (x - D z) ||^2 + beta sum_k w_k ||z_k||_1          z >= 0 where asked for
+//! P(z) = sum W rho(x - D z) + sum_j p(|z_j|)          z >= 0 where asked for
 //! ```
 //!
-//! **Certificate.** With r = M (x - D z) and s = min(1, min beta w_k / |D_k^T r|), the point s r is feasible for the dual problem,
-//! so min P >= s x.r - 1/2 s^2 ||r||^2. Only positive correlations count where z >= 0.
+//! with a loss rho and a penalty p of slope b_j = beta w_j at zero (`loss.rs`, `penalty.rs` say their formulas; the plain problem is
+//! rho(r) = r^2 / 2 and p = b_j |z_j|).
+//!
+//! **Certificate.** q = W psi(r), psi = rho', is a dual point once it is multiplied by s = min(1, min b_j / |d_j^T q - mu z_j|):
+//!
+//! ```text
+//! min P >= s x.q - 1/2 s^2 sum q^2 / W - 1/2 s^2 mu ||z||^2
+//! ```
+//!
+//! (mu of an elastic net, else 0; for the modulus without the squares, and q = W clip(r / h) for the best of several h). Only
+//! positive correlations count where z >= 0. A concave penalty is replaced by the l1 norm of weights p'(|z_j|) that majorises it, and
+//! its code is held against those whose non-zeros are at most twice as large, as the coder's gap is.
 //!
 //! **A second look.** A coder may know a better lower bound than that of its last residual. Where a claim is not borne out, a few
 //! steps of proximal gradient descent from z look for one ([`Problem::bound`]); if they find a lower objective than the claim
@@ -16,9 +26,10 @@
 //! All in f64 and by plain loops on a canvas that holds every place that a filter can touch: K times the canvas times the
 //! filter's area.
 
-use crate::Boundary;
-use crate::{Atom, Code, Config, Dictionary, Error, Result, Sample, Shape};
+use crate::coder::Weights;
+use crate::{Atom, Boundary, Code, Config, Dictionary, Error, Loss, Penalty, Result, Sample, Shape};
 use rayon::prelude::*;
+use std::collections::HashMap;
 
 /// Steps of a second look, at most.
 const STEPS: usize = 100;
@@ -29,8 +40,15 @@ pub struct Problem<'a> {
     boundary: Boundary,
     /// beta w_k.
     weights: Vec<f64>,
+    /// EPS of the rule by which coefficients weigh 1 / (|D^T W psi(x)| + EPS).
+    inverse: Option<f64>,
+    penalty: Penalty,
+    loss: Loss,
     nonnegative: bool,
 }
+
+/// The code of a concave penalty is held against codes whose non-zeros are at most this many times its own.
+const BOX: f64 = 2.0;
 
 /// Says what a code is worth.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -38,11 +56,11 @@ pub struct Problem<'a> {
 pub struct Verified {
     /// P(z).
     pub objective: f64,
-    /// 1/2 || M (x - D z) ||^2.
+    /// sum W rho(x - D z).
     pub data_term: f64,
     /// A lower bound on min P.
     pub dual: f64,
-    /// ||M x||, the scale of rounding errors.
+    /// ||W^1/2 x||, the scale of rounding errors.
     pub norm: f64,
 }
 
@@ -65,17 +83,34 @@ struct Canvas {
     positions: [usize; 3],
     /// For every place in a channel, the one that it repeats: itself, unless the sample is a circle.
     home: Vec<usize>,
-    /// The sample's values, and whether they count; only at home.
+    /// The sample's values, and how much they count; only at home.
     values: Vec<f64>,
-    seen: Vec<bool>,
+    counts: Vec<f64>,
+    /// What the weights of coefficients are multiplied by, (filter, position); empty for nothing.
+    own: Vec<f64>,
 }
 
 impl<'a> Problem<'a> {
     /// Takes the problem of a model's settings, with a weight beta of the call's choice.
     pub fn new(config: &Config, dictionary: &'a Dictionary<f64>, beta: f64) -> Self {
-        let given = config.active_set.weights.as_deref().unwrap_or_default();
+        let given: &[f64] = match &config.active_set.weights {
+            Weights::PerFilter(weights) => weights,
+            _ => &[],
+        };
         let weights = (0..dictionary.n_filters()).map(|k| beta * given.get(k).copied().unwrap_or(1.0)).collect();
-        Problem { dictionary, boundary: config.boundary, weights, nonnegative: config.active_set.nonnegative }
+        let inverse = match config.active_set.weights {
+            Weights::Inverse(eps) => Some(eps),
+            _ => None,
+        };
+        let (penalty, loss) = (config.active_set.penalty, config.active_set.loss);
+        let nonnegative = config.active_set.nonnegative;
+        Problem { dictionary, boundary: config.boundary, weights, inverse, penalty, loss, nonnegative }
+    }
+
+    /// The weight of a coefficient before any reweighting.
+    fn weight(&self, canvas: &Canvas, k: usize, position: usize) -> f64 {
+        let own = canvas.own.get(k * canvas.positions.iter().product::<usize>() + position).copied().unwrap_or(1.0);
+        self.weights[k] * own
     }
 
     /// Recomputes what a code is worth.
@@ -131,10 +166,10 @@ impl<'a> Problem<'a> {
         }
         let axes: [usize; 3] = std::array::from_fn(|i| positions[i] + margin[i]);
         let cells: usize = axes.iter().product();
-        let mut canvas = Canvas { axes, positions, home: (0..cells).collect(), values: vec![], seen: vec![] };
-        canvas.values = vec![0.0; s.channels * cells];
+        let (values, counts, own) = (vec![0.0; s.channels * cells], Vec::new(), Vec::new());
+        let mut canvas = Canvas { axes, positions, home: (0..cells).collect(), values, counts, own };
         // Outside of the sample there are zeros, which count with the boundary `zero` alone.
-        canvas.seen = vec![self.boundary == Boundary::Zero; s.channels * cells];
+        canvas.counts = vec![if self.boundary == Boundary::Zero { 1.0 } else { 0.0 }; s.channels * cells];
         for cell in 0..cells {
             let at = [cell / (axes[1] * axes[2]), cell / axes[2] % axes[1], cell % axes[2]];
             let inside: Option<[usize; 3]> = if circular {
@@ -149,14 +184,43 @@ impl<'a> Problem<'a> {
             for c in 0..s.channels {
                 let pixel = ((c * s.depth + z) * s.height + y) * s.width + x;
                 let seen = sample.mask().is_none_or(|mask| mask[pixel]);
-                canvas.seen[c * cells + cell] = seen;
+                let weight = sample.weights().map_or(1.0, |weights| weights[pixel]);
+                canvas.counts[c * cells + cell] = if seen { weight } else { 0.0 };
                 canvas.values[c * cells + cell] = if seen { sample.data()[pixel] } else { 0.0 };
             }
+        }
+        let n_coefficients = self.dictionary.n_filters() * positions.iter().product::<usize>();
+        if let Some(own) = sample.coefficient_weights() {
+            if own.len() != n_coefficients {
+                return Err(Error::invalid("weights of coefficients", n_coefficients, own.len()));
+            }
+            canvas.own = own.to_vec();
+        }
+        if let Some(eps) = self.inverse {
+            let pulls = self.pulls(&canvas, &self.residual(&canvas, &[]), 0.0);
+            let rule =
+                self.each_line(&canvas, &pulls, |_, _, line| line.iter().map(|c| 1.0 / (c.abs() + eps)).collect());
+            let rule: Vec<f64> = rule.into_iter().flat_map(|line: Vec<f64>| line).collect();
+            canvas.own = match canvas.own.is_empty() {
+                true => rule,
+                false => canvas.own.iter().zip(rule).map(|(own, rule)| own * rule).collect(),
+            };
         }
         Ok(canvas)
     }
 
-    /// M (x - D z), repeated on the canvas where the sample is a circle.
+    /// q = W psi(r), with the modulus smoothed by `h`.
+    fn pulls(&self, canvas: &Canvas, residual: &[f64], h: f64) -> Vec<f64> {
+        let cells = canvas.cells();
+        let psi = |r: f64| match self.loss {
+            Loss::L1 if h > 0.0 => (r / h).clamp(-1.0, 1.0),
+            loss => loss.influence(r),
+        };
+        let count = |i: usize| canvas.counts[i / cells * cells + canvas.home[i % cells]];
+        residual.iter().enumerate().map(|(i, r)| count(i) * psi(*r)).collect()
+    }
+
+    /// x - D z where it counts, repeated on the canvas where the sample is a circle.
     fn residual(&self, canvas: &Canvas, atoms: &[Atom<f64>]) -> Vec<f64> {
         let (f, cells) = (self.dictionary.shape(), canvas.cells());
         let mut estimate = vec![0.0; canvas.values.len()];
@@ -172,37 +236,74 @@ impl<'a> Problem<'a> {
                 estimate[home] += estimate[i];
             }
         }
-        let at_home = |i: usize| if canvas.seen[i] { canvas.values[i] - estimate[i] } else { 0.0 };
+        let at_home = |i: usize| if canvas.counts[i] > 0.0 { canvas.values[i] - estimate[i] } else { 0.0 };
         (0..estimate.len()).map(|i| at_home(i / cells * cells + canvas.home[i % cells])).collect()
     }
 
     fn worth(&self, canvas: &Canvas, atoms: &[Atom<f64>], residual: &[f64]) -> Verified {
         let cells = canvas.cells();
-        let homes = || (0..residual.len()).filter(|i| canvas.home[i % cells] == i % cells);
-        let r_r: f64 = homes().map(|i| residual[i] * residual[i]).sum();
-        let x_r: f64 = homes().map(|i| canvas.values[i] * residual[i]).sum();
-        let norm = homes().map(|i| canvas.values[i] * canvas.values[i]).sum::<f64>().sqrt();
-        let strongest = self.each_line(canvas, residual, |k, _, line| {
-            let size = |c: &f64| if self.nonnegative { *c } else { c.abs() };
-            line.iter().map(size).fold(0.0, f64::max) / self.weights[k]
+        let homes = || (0..residual.len()).filter(|i| canvas.home[i % cells] == i % cells && canvas.counts[*i] > 0.0);
+        let norm = homes().map(|i| canvas.counts[i] * canvas.values[i] * canvas.values[i]).sum::<f64>().sqrt();
+        let data_term: f64 = homes().map(|i| canvas.counts[i] * self.loss.value(residual[i])).sum();
+        let base = |a: &Atom<f64>| self.weight(canvas, a.filter as usize, a.position as usize);
+        let squares: f64 = atoms.iter().map(|a| a.value * a.value).sum::<f64>() * self.penalty.ridge();
+        let pays: f64 = atoms.iter().map(|a| self.penalty.value(base(a), a.value.abs())).sum();
+        let objective = data_term + pays + 0.5 * squares;
+        // What majorises a concave penalty pays less than it by a constant.
+        let weighted: f64 = atoms.iter().map(|a| self.penalty.slope(base(a), a.value.abs()) * a.value.abs()).sum();
+        let largest = residual.iter().fold(0.0_f64, |m, r| m.max(r.abs()));
+        let smoothing = if self.loss == Loss::L1 { 0..40 } else { 0..1 };
+        let dual = smoothing.map(|i| {
+            let q = self.pulls(canvas, residual, largest * 0.6_f64.powi(i));
+            let (strongest, held) = self.feasible(canvas, atoms, &q);
+            let s = 1.0 / strongest;
+            let x_q: f64 = homes().map(|i| canvas.values[i] * q[i]).sum();
+            let q_q: f64 = homes().map(|i| q[i] * q[i] / canvas.counts[i]).sum();
+            let q_q = if self.loss == Loss::L1 { 0.0 } else { q_q };
+            let excess: f64 = held.iter().map(|[value, c, w]| BOX * value * (s * c - w).max(0.0)).sum();
+            s * x_q - 0.5 * s * s * (q_q + squares) - excess
         });
-        let s = 1.0 / strongest.into_iter().fold(1.0, f64::max);
-        let l1: f64 = atoms.iter().map(|a| self.weights[a.filter as usize] * a.value.abs()).sum();
-        Verified { objective: 0.5 * r_r + l1, data_term: 0.5 * r_r, dual: s * x_r - 0.5 * s * s * r_r, norm }
+        let dual = dual.fold(0.0, f64::max) + pays - weighted;
+        Verified { objective, data_term, dual, norm }
+    }
+
+    /// The most that a correlation of q exceeds its weight by, as a factor of at least 1; and for the non-zeros of a concave penalty
+    /// their modulus, correlation and weight, which are held against a box instead.
+    fn feasible(&self, canvas: &Canvas, atoms: &[Atom<f64>], q: &[f64]) -> (f64, Vec<[f64; 3]>) {
+        let values: HashMap<(usize, usize), f64> =
+            atoms.iter().map(|a| ((a.filter as usize, a.position as usize), a.value)).collect();
+        let (mu, is_concave) = (self.penalty.ridge(), !self.penalty.is_convex());
+        let lines = self.each_line(canvas, q, |k, first, line| {
+            let (mut top, mut held) = (1.0_f64, Vec::new());
+            for (x, c) in line.iter().enumerate() {
+                let value = values.get(&(k, first + x)).copied().unwrap_or(0.0);
+                let c = c - mu * value;
+                let (size, base) = (if self.nonnegative { c } else { c.abs() }, self.weight(canvas, k, first + x));
+                if is_concave && value != 0.0 {
+                    held.push([value.abs(), size, self.penalty.slope(base, value.abs())]);
+                }
+                top = top.max(size / base);
+            }
+            (top, held)
+        });
+        let strongest = lines.iter().fold(1.0, |m, (top, _)| top.max(m));
+        (strongest, lines.into_iter().flat_map(|(_, held)| held).collect())
     }
 
     /// prox( z + D^T r / L ), the non-zeros only.
     fn step(&self, canvas: &Canvas, atoms: &[Atom<f64>], residual: &[f64], curvature: f64) -> Vec<Atom<f64>> {
         let width = canvas.positions[2];
-        let lines = self.each_line(canvas, residual, |k, first, line| {
+        let pulls = self.pulls(canvas, residual, 0.0);
+        let shrink = 1.0 / (1.0 + self.penalty.ridge() / curvature);
+        let lines = self.each_line(canvas, &pulls, |k, first, line| {
             let mut values = line.iter().map(|c| c / curvature).collect::<Vec<f64>>();
             let from = atoms.partition_point(|a| (a.filter as usize, a.position as usize) < (k, first));
             let old =
                 atoms[from..].iter().take_while(|a| (a.filter as usize, a.position as usize) < (k, first + width));
             old.for_each(|a| values[a.position as usize - first] += a.value);
-            let threshold = self.weights[k] / curvature;
             let shrunk = values.into_iter().enumerate().filter_map(|(x, v)| {
-                let value = v.signum() * (v.abs() - threshold).max(0.0);
+                let threshold = self.weight(canvas, k, first + x) / curvature;
+                let value = shrink * v.signum() * (v.abs() - threshold).max(0.0);
                 let kept = value != 0.0 && !(self.nonnegative && value < 0.0);
                 kept.then_some(Atom { filter: k as u32, position: (first + x) as u32, value })
             });

@@ -57,6 +57,14 @@ impl Terms {
         self.count += 1;
     }
 
+    /// Adds a value that is zero in the sample and `estimate` in its reconstruction, as an elastic net has one per coefficient.
+    /// The dual point is the residual there, without rounding; filters do not see it.
+    pub(super) fn add_square(&mut self, estimate: f64) {
+        let peak = self.peak;
+        self.add(0.0, estimate, -estimate, -estimate);
+        self.peak = peak;
+    }
+
     /// The sums over two parts.
     pub(super) fn merge(&self, other: &Terms) -> Terms {
         Terms {

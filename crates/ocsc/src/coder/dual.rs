@@ -187,7 +187,8 @@ impl Proven {
             }
         }
         let objective = Objective { data_term: 0.5 * own.r_r, l1 };
-        Ok(Coded { code, objective, beta, gap, iterations, status })
+        let (filters, penalty) = (None, beta * l1);
+        Ok(Coded { code, filters, objective, penalty, beta, gap, moved: 0.0, outliers: 0, iterations, status })
     }
 }
 

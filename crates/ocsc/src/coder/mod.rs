@@ -22,25 +22,33 @@
 
 mod active_set;
 mod admm;
+mod budget;
 mod certificate;
 mod convolution;
 mod deconvnet;
 mod dual;
 mod fista;
 mod masked;
+mod omp;
 mod prox;
+mod sample_filters;
 mod settings;
 mod splitting;
 mod stop;
+mod support;
 
 pub use active_set::ActiveSet;
 pub use admm::Admm;
+pub use budget::Budget;
+pub(crate) use budget::path;
 pub use convolution::Space;
 pub use deconvnet::Deconvnet;
 pub use fista::Fista;
 pub use masked::Masked;
+pub use omp::Omp;
+pub use sample_filters::SampleFilters;
 pub(crate) use settings::CodingConfig;
-pub use settings::{ActiveSetConfig, CoderConfig, StopRule};
+pub use settings::{ActiveSetConfig, CoderConfig, CoderKind, StopRule, Weights};
 
 use crate::Boundary;
 use crate::metrics::Objective;
@@ -76,12 +84,21 @@ pub trait Coder<T: Real>: Send {
 pub struct Coded<T> {
     /// The sparse code.
     pub code: Code<T>,
-    /// Data term and l1 norm of the code.
+    /// The sample's own filters that the code belongs to, where these depend on the sample; else those of the dictionary.
+    pub filters: Option<Dictionary<T>>,
+    /// Data term and (weighted) l1 norm of the code.
     pub objective: Objective,
-    /// The weight of the l1 norm that the code was found with.
+    /// What the code pays: beta times the l1 norm, or as the penalty says.
+    pub penalty: f64,
+    /// The weight of the penalty that the code was found with.
     pub beta: f64,
-    /// The duality gap of the code: its objective is at most this far above the minimum.
+    /// The duality gap of the code: its objective is at most this far above the minimum. With a concave penalty, that of the
+    /// weighted problem that majorises it at the code.
     pub gap: f64,
+    /// How far the weights of a concave penalty moved in the last round, as a share of the objective; 0 for convex ones.
+    pub moved: f64,
+    /// How many values a robust loss counts less than the others.
+    pub outliers: usize,
     /// Iterations made.
     pub iterations: usize,
     /// The reason why the coder stopped.
@@ -91,7 +108,7 @@ pub struct Coded<T> {
 impl<T> Coded<T> {
     /// Returns P(z).
     pub fn total(&self) -> f64 {
-        self.objective.total(self.beta)
+        self.objective.data_term + self.penalty
     }
 
     /// Returns the gap relative to the objective.

@@ -1,8 +1,10 @@
 //! The settings of coders.
 
+use super::Budget;
 use crate::setting::{Check, Effect, HasKind, Kind, Part, settings};
-use crate::{Boundary, Error, Result};
+use crate::{Boundary, Error, Loss, Penalty, Result};
 use serde::{Deserialize, Serialize};
+use std::str::FromStr;
 
 /// What any coder is made with.
 #[derive(Clone, Debug)]
@@ -12,6 +14,8 @@ pub(crate) struct CodingConfig {
     pub(crate) boundary: Boundary,
     pub(crate) coder: CoderConfig,
     pub(crate) active_set: ActiveSetConfig,
+    /// The rank of filters that depend on the sample.
+    pub(crate) n_base: usize,
 }
 
 settings! {
@@ -34,10 +38,27 @@ settings! {
 settings! {
     /// Settings of the active-set coder, see [`ActiveSet`](super::ActiveSet), which also codes new data, whatever method learned.
     pub struct ActiveSetConfig at "/active_set" {
-        /// One weight per filter on its l1 norm; 1 each by default (method ocsc).
-        weights: Option<Vec<f64>> = None, of(Part::ActiveSet), check(Check::Positive), not_in_learn(), effect(Effect::Both);
+        /// What codes pay: l1, elastic:MU, log-sum:EPS, mcp:GAMMA or lq:Q (method ocsc).
+        penalty: Penalty = Penalty::L1, of(Part::ActiveSet), value_name("PENALTY"), in_code("penalty"), effect(Effect::Both);
+        /// Weights in the penalty, by which beta is multiplied: one per filter, or the rule inverse:EPS, 1 / (|D^T x| + EPS) for each
+        /// coefficient (method ocsc).
+        weights: Weights = Weights::Equal, of(Part::ActiveSet), check(Check::Positive), value_name("FILE"), in_code("weights"), effect(Effect::Both);
+        /// What differences cost: l2 (half the squares), huber:DELTA or l1, which bound what single values can do (method ocsc).
+        loss: Loss = Loss::L2, of(Part::ActiveSet), value_name("LOSS"), in_code("loss"), effect(Effect::Both);
         /// Codes without negative values (method ocsc).
         nonnegative: bool = false, name("non_negative"), flag("nonnegative"), of(Part::ActiveSet), effect(Effect::Both);
+        /// The coder: active-set, or omp (orthogonal matching pursuit: the strongest atom joins, and all values are fitted anew, until
+        /// the budget of error, explained or nonzeros is spent, or no correlation exceeds beta) (method ocsc).
+        coder: CoderKind = CoderKind::ActiveSet, of(Part::ActiveSet), in_code("coder"), effect(Effect::Both);
+        /// Fit the values of a code to the sample by least squares, signs kept: amplitudes without the bias of the penalty. Codes of
+        /// new data only; learning goes by the penalty.
+        refit: bool = false, not_in_learn(), in_code("refit"), effect(Effect::Both);
+        /// Instead of beta: codes whose differences to the sample have this root mean square (method ocsc).
+        error: Option<f64> = None, of(Part::ActiveSet), check(Check::Positive), value_name("SIGMA"), in_code("error"), effect(Effect::Both);
+        /// Instead of beta: codes that explain this share of the sample's energy (method ocsc).
+        explained: Option<f64> = None, of(Part::ActiveSet), check(Check::Within(0.0, 1.0)), value_name("FRACTION"), in_code("explained"), effect(Effect::Both);
+        /// Instead of beta: codes of at most this many non-zeros per sample (method ocsc).
+        nonzeros: Option<u64> = None, of(Part::ActiveSet), check(Check::AtLeastOne), value_name("N"), in_code("nonzeros"), effect(Effect::Both);
         /// Rounds of the active-set coder per sample, at most; the gap says how far its code got.
         max_rounds: usize = 200, check(Check::AtLeastOne), value_name("N"), in_code("max-iters"), effect(Effect::Both);
         /// Seconds per sample, at most; the gap says how far its code got. Codes then depend on the machine.
@@ -46,13 +67,136 @@ settings! {
 }
 
 impl ActiveSetConfig {
+    /// Returns the budget that codes are to keep, if there is one.
+    pub fn budget(&self) -> Option<Budget> {
+        let accuracy = self.error.map(Budget::Error).or(self.explained.map(Budget::Explained));
+        accuracy.or(self.nonzeros.map(|n| Budget::Nonzeros(n as usize)))
+    }
+
+    /// Refuses what contradicts itself, or does not fit so many filters.
+    pub fn check_problem(&self, n_filters: usize) -> Result<()> {
+        self.check_weights(n_filters)?;
+        let given: Vec<&str> = [
+            ("error", self.error.is_some()),
+            ("explained", self.explained.is_some()),
+            ("nonzeros", self.nonzeros.is_some()),
+        ]
+        .into_iter()
+        .filter_map(|(name, is_given)| is_given.then_some(name))
+        .collect();
+        if given.len() > 1 {
+            return Err(Error::invalid(given[1], "one budget", format!("also {}", given[0])));
+        }
+        if self.coder == CoderKind::Omp {
+            for (name, default) in [
+                ("penalty", self.penalty == Penalty::L1),
+                ("loss", self.loss == Loss::L2),
+                ("weights", self.weights == Weights::Equal),
+            ] {
+                if !default {
+                    let expected = "its default with the coder `omp`, which pays for the number of non-zeros alone";
+                    return Err(Error::invalid(name, expected, "another one"));
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Refuses another number of weights than there are filters.
-    pub(crate) fn check_weights(&self, n_filters: usize) -> Result<()> {
+    fn check_weights(&self, n_filters: usize) -> Result<()> {
         match &self.weights {
-            Some(weights) if weights.len() != n_filters => {
+            Weights::PerFilter(weights) if weights.len() != n_filters => {
                 Err(Error::invalid("weights", format!("one for each of {n_filters} filters"), weights.len()))
             }
             _ => Ok(()),
+        }
+    }
+}
+
+/// Names a coder for new data, and for the method `ocsc`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum CoderKind {
+    /// The active set, certified.
+    #[default]
+    ActiveSet,
+    /// Orthogonal matching pursuit.
+    Omp,
+}
+
+impl HasKind for CoderKind {
+    const KIND: Kind = Kind::Choice(&["active-set", "omp"]);
+}
+
+/// Says what beta is multiplied by in the penalty.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Option<WeightsForm>", into = "Option<WeightsForm>")]
+#[non_exhaustive]
+pub enum Weights {
+    /// By nothing.
+    #[default]
+    Equal,
+    /// By one number per filter.
+    PerFilter(Vec<f64>),
+    /// By 1 / (|d_k^T x| + EPS) at every position, so that what stands out in the sample pays less.
+    Inverse(f64),
+}
+
+/// The forms of [`Weights`] in files: numbers, or the words of a rule.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged, expecting = "expected one number per filter, or inverse:EPS (EPS above 0)")]
+enum WeightsForm {
+    Numbers(Vec<f64>),
+    Rule(String),
+}
+
+impl FromStr for Weights {
+    type Err = Error;
+
+    /// Reads the words of a rule.
+    fn from_str(text: &str) -> Result<Self> {
+        let eps = text.strip_prefix("inverse:").and_then(|eps| eps.parse::<f64>().ok());
+        match eps.filter(|eps| *eps > 0.0 && eps.is_finite()) {
+            Some(eps) => Ok(Weights::Inverse(eps)),
+            None => Err(Error::invalid(
+                "weights",
+                "one number per filter, or inverse:EPS (EPS above 0)",
+                format!("`{text}`"),
+            )),
+        }
+    }
+}
+
+impl TryFrom<Option<WeightsForm>> for Weights {
+    type Error = Error;
+
+    fn try_from(form: Option<WeightsForm>) -> Result<Self> {
+        match form {
+            None => Ok(Weights::Equal),
+            Some(WeightsForm::Numbers(weights)) => Ok(Weights::PerFilter(weights)),
+            Some(WeightsForm::Rule(rule)) => rule.parse(),
+        }
+    }
+}
+
+impl From<Weights> for Option<WeightsForm> {
+    fn from(weights: Weights) -> Self {
+        match weights {
+            Weights::Equal => None,
+            Weights::PerFilter(weights) => Some(WeightsForm::Numbers(weights)),
+            Weights::Inverse(eps) => Some(WeightsForm::Rule(format!("inverse:{eps}"))),
+        }
+    }
+}
+
+impl HasKind for Weights {
+    const KIND: Kind = Kind::OptionalNumbers;
+
+    fn numbers(&self) -> &[f64] {
+        match self {
+            Weights::PerFilter(weights) => weights,
+            _ => &[],
         }
     }
 }

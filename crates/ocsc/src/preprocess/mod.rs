@@ -82,23 +82,25 @@ impl Preprocess {
         if self.0.is_empty() {
             return Ok(sample);
         }
+        let weights = sample.clone_weights();
         // By value: a large sample is worked on in place.
         let mut wide: Sample<f64> = sample.cast()?;
         for step in &self.0 {
             wide = step.apply(wide, None)?;
         }
-        wide.cast()
+        wide.cast::<T>()?.with_weights_of(&weights)
     }
 
     /// Does what [`Preprocess::apply`] does, and returns what brings the result, or a reconstruction of it, back: it takes up
     /// to three times the memory of the sample in `f64`.
     pub fn apply_undoable<T: Real>(&self, sample: Sample<T>) -> Result<(Sample<T>, Undo)> {
+        let weights = sample.clone_weights();
         let mut wide: Sample<f64> = self.original(sample.cast()?)?;
         let mut undo = Undo::new(wide.shape());
         for step in &self.0 {
             wide = step.apply(wide, Some(&mut undo))?;
         }
-        Ok((wide.cast()?, undo))
+        Ok((wide.cast::<T>()?.with_weights_of(&weights)?, undo))
     }
 
     /// Returns where the way back ends: the sample itself, or its gray values if the steps make it gray.

@@ -19,7 +19,8 @@
 //! an atom meets itself. `zero`: positions run from -(m-1), and x is zero outside the sample. `free`: the outside is not
 //! observed; it is filled with D z for the dictionary of that moment. At this dictionary the objective above then is the
 //! one of the sample alone, and at any other one it lies above it, so what lowers it lowers both. Values that a mask hides
-//! are filled in the same way, whatever the boundary.
+//! are filled in the same way, whatever the boundary; those that a weight W in (0, 1) or a robust loss lets count less become
+//! W x + (1 - W) D z.
 //!
 //! **Storage.** Since phi_lk(-tau) = phi_kl(tau), only k <= l, the whole window of lags each: about K (K + 1) / 2 windows,
 //! in blocks of LANES filters l as [`Window`] says. The first block of row k holds zeros for l < k. Numbers are kept in T:
@@ -33,12 +34,12 @@
 
 use super::{LANES, Window};
 use crate::Boundary;
-use crate::{Atom, Code, Dictionary, Error, Real, Result, Sample, Shape};
+use crate::{Atom, Code, Dictionary, Error, Loss, Real, Result, Sample, Shape};
 use rayon::prelude::*;
 use std::borrow::Cow;
 use std::ops::{AddAssign, Range};
 
-/// So many products of neighbouring atoms are collected before they are added, give or take the neighbours of one atom.
+/// The number of products of neighbouring atoms that are collected before they are added, give or take the neighbours of one atom.
 const PRODUCTS: usize = 1 << 14;
 
 /// How far the weight may be from 1 before it is multiplied in, as a factor.
@@ -143,12 +144,12 @@ impl<T: Real> Lags<T> {
         blocks_before(n_filters, n_filters).saturating_mul(Window::new(filter).block_len())
     }
 
-    /// K.
+    /// Returns the number of filters.
     pub fn n_filters(&self) -> usize {
         self.n_filters
     }
 
-    /// The filters' shape.
+    /// Returns the filters' shape.
     pub fn filter_shape(&self) -> Shape {
         self.filter
     }
@@ -169,6 +170,11 @@ impl<T: Real> Lags<T> {
         &self.psi[k * self.filter.len()..][..self.filter.len()]
     }
 
+    /// The same, to be changed.
+    pub(crate) fn unweighted_psi_mut(&mut self, k: usize) -> &mut [T] {
+        &mut self.psi[k * self.filter.len()..][..self.filter.len()]
+    }
+
     /// phi_kk(0) / weight: the energy of filter k's codes.
     pub(crate) fn energy(&self, k: usize) -> T {
         self.block(k, k / LANES)[self.window.at([0; 3]) * LANES + k % LANES]
@@ -185,9 +191,23 @@ impl<T: Real> Lags<T> {
         &self.phi[(blocks_before(self.n_filters, k) + block - k / LANES) * len..][..len]
     }
 
+    /// The same, to be set.
+    pub(crate) fn block_mut(&mut self, k: usize, block: usize) -> &mut [T] {
+        let len = self.window.block_len();
+        &mut self.phi[(blocks_before(self.n_filters, k) + block - k / LANES) * len..][..len]
+    }
+
     /// The window of phi_kl / weight, for k <= l, with lags as [`Window::at`] counts them.
     pub(crate) fn pair(&self, k: usize, l: usize) -> impl Iterator<Item = T> {
         self.block(k, l / LANES)[l % LANES..].iter().step_by(LANES).copied()
+    }
+
+    /// Sets the window of phi_kl / weight, for k < l.
+    pub(crate) fn set_pair(&mut self, k: usize, l: usize, values: &[T]) {
+        let len = self.window.block_len();
+        let start = (blocks_before(self.n_filters, k) + l / LANES - k / LANES) * len;
+        let lane = self.phi[start..][..len].iter_mut().skip(l % LANES).step_by(LANES);
+        lane.zip(values).for_each(|(phi, v)| *phi = *v);
     }
 
     /// out(x) <- out(x) + phi_kl(lag - x), x along the width: a line of the matrix of phi_kl.
@@ -221,7 +241,7 @@ impl<T: Real> Lags<T> {
         Ok(())
     }
 
-    /// That sample, code and dictionary fit; returns how far positions stick out before the sample.
+    /// Checks that sample, code and dictionary fit; returns how far positions stick out before the sample.
     pub(crate) fn check(
         &self,
         sample: &Sample<T>,
@@ -250,21 +270,22 @@ impl<T: Real> Lags<T> {
         dictionary: &Dictionary<T>,
         boundary: Boundary,
     ) -> Result<()> {
-        let addend = self.addend(sample, code, dictionary, boundary)?;
+        let addend = self.addend(sample, code, dictionary, boundary, Loss::L2)?;
         self.add(&addend, boundary)
     }
 
-    /// What one sample with its code would add.
+    /// What one sample with its code would add; `loss` says what differences cost.
     pub fn addend<'a>(
         &self,
         sample: &Sample<T>,
         code: &'a Code<T>,
         dictionary: &Dictionary<T>,
         boundary: Boundary,
+        loss: Loss,
     ) -> Result<Addend<'a, T>> {
         let margin = self.check(sample, code, dictionary, boundary)?;
         let (f, positions) = (self.filter, code.shape());
-        let values = filled(sample, code, dictionary, boundary)?;
+        let values = filled(sample, code, dictionary, boundary, loss)?;
         let canvas = Canvas::new(&values, sample.shape(), code, dictionary, boundary, margin);
         let used: Vec<&[Atom<T>]> = by_filter(code).collect();
         let mut psi = vec![T::zero(); used.len() * f.len()];
@@ -505,17 +526,38 @@ impl Lines {
     }
 }
 
-/// The sample's values, and D z where nothing was observed.
+/// The sample's values where they count fully, D z where they do not count, and W x + (1 - W) D z in between: the squares of the
+/// difference to this majorise the weighted ones, and touch them at this dictionary.
 fn filled<'a, T: Real>(
     sample: &'a Sample<T>,
     code: &Code<T>,
     dictionary: &Dictionary<T>,
     boundary: Boundary,
+    loss: Loss,
 ) -> Result<Cow<'a, [T]>> {
-    let Some(mask) = sample.mask() else { return Ok(Cow::Borrowed(sample.data())) };
+    if sample.mask().is_none() && sample.weights().is_none() && loss == Loss::L2 {
+        return Ok(Cow::Borrowed(sample.data()));
+    }
     let estimate = code.reconstruct(dictionary, boundary)?;
-    let either = |((x, e), seen): ((&T, &T), &bool)| if *seen { *x } else { *e };
-    Ok(Cow::Owned(sample.data().iter().zip(estimate.data()).zip(mask).map(either).collect()))
+    let pairs = || sample.data().iter().zip(estimate.data());
+    let seen = |i: usize| sample.mask().is_none_or(|mask| mask[i]);
+    let observed = || pairs().enumerate().filter(|(i, _)| seen(*i)).map(|(_, (x, e))| (x.f64() - e.f64()).abs());
+    // The difference that counts fully where the modulus has no unit of its own: the mean one.
+    let unit = if loss == Loss::L1 { observed().sum::<f64>() / sample.n_observed() as f64 } else { 1.0 };
+    let weight = |i: usize, r: f64| {
+        let given = sample.weights().map_or(1.0, |weights| weights[i].f64());
+        given * if loss == Loss::L1 && unit == 0.0 { 1.0 } else { loss.weight(r, unit) }
+    };
+    let fill = |(i, (x, e)): (usize, (&T, &T))| {
+        if !seen(i) {
+            return *e;
+        }
+        match weight(i, x.f64() - e.f64()) {
+            1.0 => *x,
+            w => T::of(w * x.f64() + (1.0 - w) * e.f64()),
+        }
+    };
+    Ok(Cow::Owned(pairs().enumerate().map(fill).collect()))
 }
 
 /// The sample where filters can see it, so that no patch wraps or sticks out: (channel, depth, height, width), positions

@@ -3,7 +3,7 @@
 use crate::common::*;
 use ocsc::coder::{ActiveSet, Admm, Coded, Coder, Status};
 use ocsc::monitor::Silent;
-use ocsc::settings::{ActiveSetConfig, Boundary, CoderConfig};
+use ocsc::settings::{ActiveSetConfig, Boundary, CoderConfig, Weights};
 use ocsc::{Dictionary, Real, Sample, Shape};
 use proptest::prelude::*;
 
@@ -145,7 +145,7 @@ fn weights_scale_filters() {
     let scaled: Vec<f64> = d.data().chunks(12).zip(weights).flat_map(|(f, w)| f.iter().map(move |v| v / w)).collect();
     let scaled = Dictionary::new(3, d.shape(), 2, scaled).unwrap();
     for boundary in BOUNDARIES {
-        let config = ActiveSetConfig { weights: Some(weights.to_vec()), ..ActiveSetConfig::default() };
+        let config = ActiveSetConfig { weights: Weights::PerFilter(weights.to_vec()), ..ActiveSetConfig::default() };
         let weighted = coder(&d, 0.3, 1e-9, boundary, &config).code(&x, None).unwrap();
         let plain = coder(&scaled, 0.3, 1e-9, boundary, &ActiveSetConfig::default()).code(&x, None).unwrap();
         assert!(relative(weighted.total(), plain.total()) < 1e-7);

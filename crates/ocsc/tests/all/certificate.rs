@@ -3,7 +3,7 @@
 use crate::common::exact::Exact;
 use crate::common::*;
 use ocsc::coder::{ActiveSet, Admm, Coded, Coder, Deconvnet, Fista, Masked, Space, Status};
-use ocsc::settings::{ActiveSetConfig, Boundary, CoderConfig};
+use ocsc::settings::{ActiveSetConfig, Boundary, CoderConfig, Weights};
 use ocsc::{Dictionary, Real, Sample, Shape};
 use rand::RngExt;
 use rayon::prelude::*;
@@ -49,6 +49,7 @@ fn small<T: Real>(seed: u64) -> Small<T> {
         Sample::new(shape, data).unwrap()
     };
     let weights = rng.random_bool(0.2).then(|| (0..k).map(|_| rng.random_range(0.3..3.0)).collect());
+    let weights = weights.map_or(Weights::Equal, Weights::PerFilter);
     let config = ActiveSetConfig { weights, nonnegative: rng.random_bool(0.2), ..ActiveSetConfig::default() };
     let ratio = 10.0_f64.powf(rng.random_range(-1.5..-0.05));
     let boundary = BOUNDARIES[rng.random_range(0..3)];

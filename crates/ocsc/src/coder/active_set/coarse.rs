@@ -10,6 +10,7 @@
 //! ```
 
 use super::correlate::Line;
+use super::field::{Pull, Ridge, of_filter, take_off};
 use super::filters::Filters;
 use super::frame::{Frame, LANES};
 use crate::Real;
@@ -89,17 +90,19 @@ impl CoarseFilters {
         &self,
         frame: &Frame,
         canvas: &CoarseCanvas,
+        ridge: Option<&Ridge>,
         signed: bool,
         line: &mut Line<f32>,
         number: usize,
     ) {
         line.begin(frame, number);
+        let pulls: &[Pull] = ridge.map_or(&[], |ridge| ridge.line(number));
         #[cfg(target_arch = "x86_64")]
         if vnni() {
             // SAFETY: the features that `correlate` enables were detected on this machine.
             #[expect(unsafe_code, reason = "a call of a function for a vector unit that was detected")]
             unsafe {
-                x86::correlate(self, canvas, signed, line)
+                x86::correlate(self, canvas, pulls, signed, line)
             };
         }
     }
@@ -130,11 +133,17 @@ fn vnni() -> bool {
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use super::{CoarseCanvas, CoarseFilters, GROUP, LANES, Line, QUAD, STRETCH};
+    use super::{CoarseCanvas, CoarseFilters, GROUP, LANES, Line, Pull, QUAD, STRETCH, of_filter, take_off};
     use std::arch::x86_64::{__m512i, _mm512_dpbusd_epi32, _mm512_set1_epi32};
 
     #[target_feature(enable = "avx512f,avx512vnni")]
-    pub(super) fn correlate(filters: &CoarseFilters, canvas: &CoarseCanvas, signed: bool, line: &mut Line<f32>) {
+    pub(super) fn correlate(
+        filters: &CoarseFilters,
+        canvas: &CoarseCanvas,
+        pulls: &[Pull],
+        signed: bool,
+        line: &mut Line<f32>,
+    ) {
         let vectors = line.len() / LANES;
         let stretches = vectors.div_ceil(STRETCH);
         for group in 0..filters.offset.len() / GROUP {
@@ -143,13 +152,13 @@ mod x86 {
                 let end = vectors * (stretch + 1) / stretches;
                 let x = done * LANES;
                 match end - done {
-                    1 => stretch_of::<1>(filters, canvas, signed, line, group, x),
-                    2 => stretch_of::<2>(filters, canvas, signed, line, group, x),
-                    3 => stretch_of::<3>(filters, canvas, signed, line, group, x),
-                    4 => stretch_of::<4>(filters, canvas, signed, line, group, x),
-                    5 => stretch_of::<5>(filters, canvas, signed, line, group, x),
-                    6 => stretch_of::<6>(filters, canvas, signed, line, group, x),
-                    _ => stretch_of::<STRETCH>(filters, canvas, signed, line, group, x),
+                    1 => stretch_of::<1>(filters, canvas, pulls, signed, line, group, x),
+                    2 => stretch_of::<2>(filters, canvas, pulls, signed, line, group, x),
+                    3 => stretch_of::<3>(filters, canvas, pulls, signed, line, group, x),
+                    4 => stretch_of::<4>(filters, canvas, pulls, signed, line, group, x),
+                    5 => stretch_of::<5>(filters, canvas, pulls, signed, line, group, x),
+                    6 => stretch_of::<6>(filters, canvas, pulls, signed, line, group, x),
+                    _ => stretch_of::<STRETCH>(filters, canvas, pulls, signed, line, group, x),
                 }
                 done = end;
             }
@@ -162,6 +171,7 @@ mod x86 {
     fn stretch_of<const V: usize>(
         filters: &CoarseFilters,
         canvas: &CoarseCanvas,
+        pulls: &[Pull],
         signed: bool,
         line: &mut Line<f32>,
         group: usize,
@@ -187,12 +197,16 @@ mod x86 {
         for f in 0..GROUP {
             let k = group * GROUP + f;
             let (scale, offset) = ((filters.scale[k] * canvas.step) as f32, filters.offset[k]);
+            let pulls = of_filter(pulls, k);
             for v in 0..V {
                 let sums: [i32; LANES] = bytemuck::cast(sums[f][v]);
                 let mut strengths = [0.0; LANES];
                 for i in 0..LANES {
-                    let c = (sums[i] - offset) as f32 * scale;
-                    strengths[i] = if signed { c } else { c.abs() };
+                    strengths[i] = (sums[i] - offset) as f32 * scale;
+                }
+                take_off(pulls, x + v * LANES, &mut strengths);
+                if !signed {
+                    strengths = strengths.map(f32::abs);
                 }
                 line.rank(x + v * LANES, k as f32, strengths);
             }
@@ -202,6 +216,7 @@ mod x86 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::correlate::With;
     use super::*;
     use crate::Boundary;
     use crate::{Dictionary, Shape};
@@ -247,8 +262,10 @@ mod tests {
                 let inverse: Vec<f32> = vec![2.0; n + 2];
                 let blur = coarse.blur(1.0, (filter.len() as f64 / 3.0).sqrt()) as f32;
                 for number in 0..frame.n_lines() {
-                    coarse.correlate(&frame, &quantised, false, &mut line, number);
-                    exact.correlate(&frame, &filters, &inverse, false, &canvas, number);
+                    coarse.correlate(&frame, &quantised, None, false, &mut line, number);
+                    let with =
+                        With { filters: &filters, inverse_weights: &inverse, field: None, ridge: None, signed: false };
+                    exact.correlate(&frame, &with, &canvas, number);
                     for x in 0..frame.positions[2] {
                         let mut all: Vec<f32> =
                             (0..n).map(|k| twin(&coarse, &quantised, &frame, k, number, x)).collect();

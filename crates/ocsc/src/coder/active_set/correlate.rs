@@ -1,6 +1,7 @@
 //! The full correlation: every filter at every position, a line at a time, reduced on the spot to the two strongest filters
 //! of each position, so that the K P numbers are never held.
 
+use super::field::{Field, Pull, Ridge, of_filter, take_off};
 use super::filters::{Filters, PAIR};
 use super::frame::{Frame, LANES};
 use crate::Real;
@@ -85,28 +86,40 @@ impl<T: Real> Line<T> {
         }
     }
 
-    /// Correlates the canvas with all filters on one line; `inverse_weights` holds 1 / weight_k for whole
-    /// pairs (0 for the zeros that an odd last filter is paired with), `signed` keeps positive
-    /// correlations only.
-    pub(super) fn correlate(
-        &mut self,
-        frame: &Frame,
-        filters: &Filters<T>,
-        inverse_weights: &[T],
-        signed: bool,
-        canvas: &[T],
-        line: usize,
-    ) {
+    /// Correlates the canvas with all filters on one line.
+    pub(super) fn correlate(&mut self, frame: &Frame, with: &With<'_, T>, canvas: &[T], line: usize) {
         self.begin(frame, line);
-        dispatch(Correlate { filters, inverse_weights, signed, canvas, line: self });
+        let pulls = with.pulls(line);
+        dispatch(Correlate { with, pulls, canvas, number: line, line: self });
+    }
+}
+
+/// What a residual is correlated with, and what its correlations are measured by.
+#[derive(Clone, Copy)]
+pub(super) struct With<'a, T> {
+    pub(super) filters: &'a Filters<T>,
+    /// 1 / weight_k for whole pairs; 0 for the zeros that an odd last filter is paired with.
+    pub(super) inverse_weights: &'a [T],
+    /// Weights of single coefficients, by which those of the filters are multiplied.
+    pub(super) field: Option<&'a Field<T>>,
+    /// What is taken off the correlations.
+    pub(super) ridge: Option<&'a Ridge>,
+    /// Whether only positive correlations count.
+    pub(super) signed: bool,
+}
+
+impl<'a, T> With<'a, T> {
+    /// What is taken off the correlations of a line.
+    fn pulls(&self, line: usize) -> &'a [Pull] {
+        self.ridge.map_or(&[], |ridge| ridge.line(line))
     }
 }
 
 struct Correlate<'a, T> {
-    filters: &'a Filters<T>,
-    inverse_weights: &'a [T],
-    signed: bool,
+    with: &'a With<'a, T>,
+    pulls: &'a [Pull],
     canvas: &'a [T],
+    number: usize,
     line: &'a mut Line<T>,
 }
 
@@ -117,7 +130,7 @@ impl<T: Real> Kernel for Correlate<'_, T> {
     fn run<const FMA: bool>(mut self) {
         let vectors = self.line.len() / VECTOR;
         let stretches = vectors.div_ceil(STRETCH);
-        for (pair, taps) in self.filters.pairs().enumerate() {
+        for (pair, taps) in self.with.filters.pairs().enumerate() {
             let mut done = 0;
             for stretch in 0..stretches {
                 let end = vectors * (stretch + 1) / stretches;
@@ -142,25 +155,41 @@ impl<T: Real> Correlate<'_, T> {
     fn stretch<const V: usize, const FMA: bool>(&mut self, pair: usize, taps: &[T], x: usize) {
         let mut products = [[[T::zero(); VECTOR]; V]; PAIR];
         self.products::<V, FMA>(taps, x, &mut products);
-        let weights = &self.inverse_weights[pair * PAIR..][..PAIR];
+        let weights = &self.with.inverse_weights[pair * PAIR..][..PAIR];
         for f in 0..PAIR {
             let (weight, k) = (weights[f], T::of((pair * PAIR + f) as f64));
+            if self.with.field.is_some() || !self.pulls.is_empty() {
+                self.weigh(pair * PAIR + f, weight, x, &mut products[f]);
+            } else {
+                products[f].iter_mut().flatten().for_each(|c| *c *= weight);
+            }
             for (v, products) in products[f].iter().enumerate() {
                 let mut strengths = [T::zero(); VECTOR];
                 for i in 0..VECTOR {
-                    let c = products[i] * weight;
-                    strengths[i] = if self.signed { c } else { c.abs() };
+                    let c = products[i];
+                    strengths[i] = if self.with.signed { c } else { c.abs() };
                 }
                 self.line.rank(x + v * VECTOR, k, strengths);
             }
         }
     }
 
+    /// Correlations of filter k in units of the weights, where coefficients have weights or squares of their own.
+    #[inline(never)]
+    fn weigh(&self, k: usize, weight: T, x: usize, products: &mut [[T; VECTOR]]) {
+        let products = products.as_flattened_mut();
+        products.iter_mut().for_each(|c| *c *= weight);
+        if let Some(field) = self.with.field.filter(|_| k < self.with.filters.n_filters) {
+            products.iter_mut().zip(field.inverse(k, self.number, x)).for_each(|(c, inverse)| *c *= *inverse);
+        }
+        take_off(of_filter(self.pulls, k), x, products);
+    }
+
     /// The correlations. The sums are copied out once at the end: they stay in registers only if nobody else sees them.
     #[inline(always)]
     fn products<const V: usize, const FMA: bool>(&self, taps: &[T], x: usize, out: &mut [[[T; VECTOR]; V]; PAIR]) {
         let mut sums = [[[T::zero(); VECTOR]; V]; PAIR];
-        let width = self.filters.width;
+        let width = self.with.filters.width;
         for (start, taps) in self.line.rows.iter().zip(taps.chunks_exact(width * PAIR)) {
             let row = &self.canvas[start + x..][..V * VECTOR + width - 1];
             for (j, taps) in taps.as_chunks::<PAIR>().0.iter().enumerate() {

@@ -6,7 +6,8 @@
 //! c = <d_k at p, r>          new = S_w(c + e z) / e          r <- r - (new - z) d_k at p
 //! ```
 //!
-//! where S_w is the soft threshold at the filter's weight w. Steps whose atoms overlap wait for each other's stores, so the
+//! where S_w is the soft threshold at the atom's weight w. An elastic net divides by e + mu instead of e. Where values have weights
+//! W, the canvas holds W r, and d_k is multiplied by W when it is added and in e. Steps whose atoms overlap wait for each other's stores, so the
 //! order jumps between distant parts of a band and the processor works on several at once.
 
 use super::filters::Filters;
@@ -28,6 +29,8 @@ pub(super) struct Active<T> {
     pub(super) value: T,
     /// 1 / energy, or 0 for an atom without any.
     pub(super) inverse_energy: T,
+    /// Its weight in the l1 norm.
+    pub(super) weight: T,
     pub(super) border: bool,
 }
 
@@ -35,9 +38,19 @@ pub(super) struct Active<T> {
 pub(super) struct Setting<'a, T> {
     pub(super) frame: &'a Frame,
     pub(super) filters: &'a Filters<T>,
-    /// The weight of each filter in the l1 norm.
-    pub(super) weights: &'a [T],
     pub(super) nonnegative: bool,
+    /// What differs from the plain problem, if anything does.
+    pub(super) general: Option<General<'a, T>>,
+}
+
+/// What a sweep needs to know of problems other than the lasso.
+pub(super) struct General<'a, T> {
+    /// The weight of each filter before any reweighting, for the size of steps.
+    pub(super) weights: &'a [T],
+    /// mu of an elastic net, or 0.
+    pub(super) ridge: T,
+    /// W on the canvas, if values have weights.
+    pub(super) data: Option<&'a [T]>,
 }
 
 /// One visit of each atom in `order`, in a part of the canvas that they do not leave.
@@ -63,7 +76,7 @@ impl<T: Real> Kernel for Sweep<'_, T> {
         for &i in self.order {
             let atom = &mut self.atoms[i as usize];
             let k = atom.filter as usize;
-            let (taps, weight) = (self.setting.filters.rows(k).as_chunks::<LANES>().0, self.setting.weights[k]);
+            let (taps, weight) = (self.setting.filters.rows(k).as_chunks::<LANES>().0, atom.weight);
             let starts = self.setting.frame.starts(atom.line as usize);
             let column = (atom.column as usize).wrapping_sub(self.base);
             let c = if blocks == 1 {
@@ -83,15 +96,36 @@ impl<T: Real> Kernel for Sweep<'_, T> {
             } else {
                 T::zero()
             };
+            let (new, unit) = match &self.setting.general {
+                None => (new, threshold),
+                Some(general) => {
+                    let shrunk = new / (T::one() + general.ridge * atom.inverse_energy);
+                    (shrunk, general.weights[k] * atom.inverse_energy)
+                }
+            };
             let change = new - atom.value;
-            let step = change.abs() / threshold;
+            let step = change.abs() / unit;
             let heat = &mut self.heat[atom.tile as usize];
             *heat = heat.at_least(step);
             if step <= self.negligible {
                 continue;
             }
             atom.value = new;
-            add::<T, FMA>(self.setting.frame, self.canvas, taps, blocks, atom, self.base, -change);
+            match self.setting.general.as_ref().and_then(|general| general.data) {
+                None => add::<T, FMA>(self.setting.frame, self.canvas, taps, blocks, atom, self.base, -change),
+                Some(data) => {
+                    add_weighted::<T, FMA>(
+                        self.setting.frame,
+                        self.canvas,
+                        data,
+                        taps,
+                        blocks,
+                        atom,
+                        self.base,
+                        -change,
+                    );
+                }
+            }
         }
     }
 }
@@ -218,6 +252,36 @@ fn add<T: Real, const FMA: bool>(
         }
         if atom.border {
             mend(frame, &mut canvas[*start as usize - base..][..frame.stride], *start as usize, column);
+        }
+    }
+}
+
+/// W r <- W r + change W d_k. Where nothing counts W is zero.
+#[inline(always)]
+#[allow(clippy::too_many_arguments, reason = "the arguments of `add` and the weights")]
+fn add_weighted<T: Real, const FMA: bool>(
+    frame: &Frame,
+    canvas: &mut [T],
+    data: &[T],
+    taps: &[[T; LANES]],
+    blocks: usize,
+    atom: &Active<T>,
+    base: usize,
+    change: T,
+) {
+    let (line, column) = (atom.line as usize, atom.column as usize);
+    let starts = &frame.starts(line)[..frame.filter_rows()];
+    for (taps, start) in taps.chunks_exact(blocks).zip(starts) {
+        for (block, taps) in taps.iter().enumerate() {
+            let at = *start as usize + column + block * LANES;
+            let mut weights: [T; LANES] = load(data, at);
+            weights.iter_mut().zip(taps).for_each(|(w, tap)| *w *= *tap);
+            let columns = multiply_add::<T, FMA>([change; LANES], &weights, load(canvas, at - base));
+            canvas[at - base..][..LANES].copy_from_slice(&columns);
+        }
+        if atom.border {
+            let row = &mut canvas[*start as usize - base..][..frame.stride];
+            frame.repeat_columns(row, column, column + frame.filter.width);
         }
     }
 }

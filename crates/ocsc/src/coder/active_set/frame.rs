@@ -151,7 +151,7 @@ impl Frame {
     }
 
     /// Writes something that has the sample's shape where the sample lies.
-    fn place<V: Copy>(&self, values: &[V], canvas: &mut [V]) {
+    pub(super) fn place<V: Copy>(&self, values: &[V], canvas: &mut [V]) {
         for (row, out) in canvas.chunks_exact_mut(self.stride).enumerate() {
             if let Some(x) = self.source(row, values) {
                 out[self.first_column()..][..x.len()].copy_from_slice(x);

@@ -47,6 +47,25 @@ impl<T: Real> List<T> {
         &self.atoms
     }
 
+    /// All atoms, of which everything but the place may be changed.
+    pub(super) fn atoms_mut(&mut self) -> &mut [Active<T>] {
+        &mut self.atoms
+    }
+
+    /// Nothing is known of how far any tile is from its optimum: the problem has changed.
+    pub(super) fn warm_up(&mut self) {
+        self.heat.fill(T::of(f64::INFINITY));
+    }
+
+    /// Gives every atom another weight, unless there are none; `units` are the weights of filters, in which steps are measured.
+    pub(super) fn reweigh(&mut self, tiling: &Tiling, weights: &[f64], units: &[T]) {
+        for (atom, weight) in self.atoms.iter_mut().zip(weights) {
+            let (new, heat) = (T::of(*weight), &mut self.heat[slot(tiling, atom)]);
+            *heat = heat.at_least((new - atom.weight).abs() / units[atom.filter as usize]);
+            atom.weight = new;
+        }
+    }
+
     /// The atoms of a band.
     pub(super) fn band(&self, tiling: &Tiling, band: usize) -> &[Active<T>] {
         &self.atoms[self.starts[band * tiling.n_tiles]..self.starts[(band + 1) * tiling.n_tiles]]

@@ -3,19 +3,118 @@
 //! The canvas holds r rounded to T. The dual point is made of this rounded r, and all that is said about it (its products, and
 //! its largest correlation, see `bound.rs`) is computed from it in f64; the primal objective comes from the residual before
 //! rounding. So no rounding of the descent, the residual or the correlation kernel can falsify the gap.
+//!
+//! **Weights and losses.** With weights W and a loss of outliers o (`loss.rs`) the data term is, for the best o,
+//!
+//! ```text
+//! sum_i  a_i/2 (r_i - o_i)^2 + W_i c |o_i|          a = W / h
+//! ```
+//!
+//! which is the plain problem for the values sqrt(a) x with one more atom for every value, of weight W c. Its dual point is
+//! sqrt(a) (r - o) = q / sqrt(a), where the canvas holds q = a (r - o), at most W c in modulus. Descent works on the majorising
+//! squares a min(1, h c / |r|) r^2 / 2, which have the same gradient q.
 
 use super::ActiveSet;
 use super::descend::Active;
 use super::frame::{Frame, LANES};
 use super::list::List;
+use super::scan::Size;
 use super::tiling::Tiling;
 use crate::Boundary;
 use crate::coder::certificate::Terms;
-use crate::{Real, Sample};
+use crate::{Loss, Real, Sample};
 use rayon::prelude::*;
 
+/// How much values count, on the canvas.
+pub(super) struct DataWeights<T> {
+    loss: Loss,
+    /// h: 1, or what smooths the modulus.
+    pub(super) smoothing: f64,
+    /// W: the sample's weights, 1 for the zeros around it that count, 0 elsewhere.
+    given: Vec<T>,
+    /// The weights of the squares that descent works on.
+    pub(super) majorising: Vec<T>,
+}
+
+/// What is known of a residual.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Rebuilt {
+    pub(super) terms: Terms,
+    /// How large the numbers of the canvas are.
+    pub(super) size: Size,
+    /// sum W c |o|: what outliers pay.
+    pub(super) outlier_cost: f64,
+    /// sum sqrt(a) |o|: the lengths of the outliers' atoms.
+    pub(super) outlier_mass: f64,
+    /// By how much the modulus exceeds what smooths it.
+    pub(super) smoothed: f64,
+    /// Values that count less than others.
+    pub(super) outliers: usize,
+}
+
+impl Rebuilt {
+    fn merge(&self, other: &Rebuilt) -> Rebuilt {
+        Rebuilt {
+            terms: self.terms.merge(&other.terms),
+            size: Size { peak: self.size.peak.max(other.size.peak), energy: self.size.energy + other.size.energy },
+            outlier_cost: self.outlier_cost + other.outlier_cost,
+            outlier_mass: self.outlier_mass + other.outlier_mass,
+            smoothed: self.smoothed + other.smoothed,
+            outliers: self.outliers + other.outliers,
+        }
+    }
+}
+
+impl<T: Real> DataWeights<T> {
+    /// The weights of a sample, if its values do not all count alike.
+    pub(super) fn new(frame: &Frame, sample: &Sample<T>, loss: Loss) -> Option<Self> {
+        if sample.weights().is_none() && loss == Loss::L2 {
+            return None;
+        }
+        let outside = if frame.boundary == Boundary::Zero { T::one() } else { T::zero() };
+        let mut given = vec![outside; frame.len()];
+        let seen = |i: usize| sample.mask().is_none_or(|mask| mask[i]);
+        let whole = || (0..sample.data().len()).map(|i| if seen(i) { T::one() } else { T::zero() }).collect();
+        let weights: Vec<T> = sample.weights().map_or_else(whole, <[T]>::to_vec);
+        frame.place(&weights, &mut given);
+        let mean = sample.data().iter().map(|v| v.f64().abs()).sum::<f64>() / sample.data().len() as f64;
+        let smoothing = match loss {
+            Loss::L1 if mean > 0.0 => COARSEST * mean,
+            _ => 1.0,
+        };
+        let majorising = given.clone();
+        Some(DataWeights { loss, smoothing, given, majorising })
+    }
+
+    /// The largest a.
+    pub(super) fn steepest(&self) -> f64 {
+        1.0 / self.smoothing
+    }
+
+    /// Whether the weights of the majorising squares change with the residual.
+    pub(super) fn is_moving(&self) -> bool {
+        self.loss != Loss::L2
+    }
+
+    /// canvas <- W psi(x): what the values of a sample pull with when there is no code.
+    pub(super) fn fill_influence(&self, frame: &Frame, sample: &Sample<T>, canvas: &mut [T]) {
+        frame.fill(sample.data(), canvas);
+        for (v, w) in canvas.iter_mut().zip(&self.given) {
+            *v = T::of(w.f64() * self.loss.influence(v.f64()));
+        }
+    }
+
+    /// Whether there is a modulus to be smoothed less.
+    pub(super) fn is_smoothed(&self) -> bool {
+        self.loss == Loss::L1
+    }
+}
+
+/// The modulus is first smoothed by this fraction of the mean modulus of the sample.
+const COARSEST: f64 = 0.1;
+
 impl<T: Real> ActiveSet<T> {
-    /// canvas <- x - D z, summed in f64, band by band.
+    /// canvas <- x - D z, summed in f64, band by band; times the weights of the values where they have any.
     pub(super) fn rebuild(
         &self,
         frame: &Frame,
@@ -23,17 +122,23 @@ impl<T: Real> ActiveSet<T> {
         sample: &Sample<T>,
         list: &List<T>,
         mut canvas: &mut [T],
-    ) -> Terms {
+        data: Option<&mut DataWeights<T>>,
+    ) -> Rebuilt {
+        let mut weighing = data.map(|data| {
+            let DataWeights { loss, smoothing, given, majorising } = data;
+            Weighing { loss: *loss, smoothing: *smoothing, given, majorising }
+        });
         let mut parts = Vec::with_capacity(tiling.len());
         for band in 0..tiling.len() {
-            let (mine, rest) = canvas.split_at_mut(tiling.own(band).len());
-            parts.push(mine);
+            let own = tiling.own(band);
+            let (mine, rest) = canvas.split_at_mut(own.len());
+            parts.push((mine, weighing.as_mut().map(|weighing| weighing.cut(own.len()))));
             canvas = rest;
         }
-        let terms: Vec<Terms> = parts
+        let rebuilt: Vec<Rebuilt> = parts
             .into_par_iter()
             .enumerate()
-            .map(|(band, canvas)| {
+            .map(|(band, (canvas, mut weighing))| {
                 let mut exact = vec![0.0; canvas.len()];
                 let start = tiling.own(band).start;
                 for (row, out) in exact.chunks_exact_mut(frame.stride).enumerate() {
@@ -45,13 +150,21 @@ impl<T: Real> ActiveSet<T> {
                     list.band(tiling, near).iter().for_each(|a| self.subtract(frame, a, start, &mut exact));
                 }
                 let rows = exact.chunks_exact_mut(frame.stride).zip(canvas.chunks_exact_mut(frame.stride));
-                let numbered = rows.enumerate().map(|(row, (exact, out))| (start / frame.stride + row, exact, out));
-                numbered.fold(Terms::default(), |terms, (row, exact, out)| {
-                    finish_row(frame, row, frame.source(row, sample.data()), exact, out, terms)
-                })
+                let mut rebuilt = Rebuilt::default();
+                for (i, (exact, out)) in rows.enumerate() {
+                    let row = start / frame.stride + i;
+                    let source = frame.source(row, sample.data());
+                    let counted = fold_row(frame, row, source.is_some(), exact);
+                    let line = Row { frame, source, exact, counted };
+                    match &mut weighing {
+                        None => line.finish(out, &mut rebuilt),
+                        Some(weighing) => line.finish_weighted(out, weighing.cut(frame.stride), &mut rebuilt),
+                    }
+                }
+                rebuilt
             })
             .collect();
-        terms.iter().fold(Terms::default(), |all, part| all.merge(part))
+        rebuilt.iter().fold(Rebuilt::default(), |all, part| all.merge(part))
     }
 
     /// Subtracts those rows of an atom that lie on a part of the canvas; what wraps around stays behind the last column.
@@ -76,15 +189,27 @@ impl<T: Real> ActiveSet<T> {
     }
 }
 
-/// Brings one row into the canvas's form, rounds it, and adds it to the terms; `source` is the sample's row that lies there.
-fn finish_row<T: Real>(
-    frame: &Frame,
-    row: usize,
-    source: Option<&[T]>,
-    exact: &mut [f64],
-    out: &mut [T],
-    mut terms: Terms,
-) -> Terms {
+/// A part of [`DataWeights`], from which pieces are cut.
+struct Weighing<'a, T> {
+    loss: Loss,
+    smoothing: f64,
+    given: &'a [T],
+    majorising: &'a mut [T],
+}
+
+impl<'a, T> Weighing<'a, T> {
+    /// Cuts off the next numbers of the canvas.
+    fn cut(&mut self, len: usize) -> Weighing<'a, T> {
+        let (given, rest) = self.given.split_at(len);
+        self.given = rest;
+        let (majorising, rest) = std::mem::take(&mut self.majorising).split_at_mut(len);
+        self.majorising = rest;
+        Weighing { loss: self.loss, smoothing: self.smoothing, given, majorising }
+    }
+}
+
+/// Brings one row of x - D z into the canvas's form; returns the columns that count.
+fn fold_row(frame: &Frame, row: usize, is_sample: bool, exact: &mut [f64]) -> std::ops::Range<usize> {
     let (width, again) = (frame.sample.width, frame.filter.width - 1);
     let counted = match frame.boundary {
         Boundary::Circular => {
@@ -96,17 +221,81 @@ fn finish_row<T: Real>(
         }
         Boundary::Zero => 0..frame.positions[2] + again,
         Boundary::Free => {
-            let counted = if source.is_some() { again..again + width } else { 0..0 };
+            let counted = if is_sample { again..again + width } else { 0..0 };
             exact[..counted.start].fill(0.0);
             exact[counted.end..].fill(0.0);
             counted
         }
     };
     frame.hide(row * frame.stride, exact);
-    out.iter_mut().zip(&*exact).for_each(|(o, e)| *o = T::of(*e));
-    for column in counted {
-        let x = source.and_then(|row| row.get(column.wrapping_sub(frame.first_column()))).map_or(0.0, |x| x.f64());
-        terms.add(x, x - exact[column], exact[column], out[column].f64());
+    counted
+}
+
+/// One row of the residual; `source` is the sample's row that lies there.
+struct Row<'a, T> {
+    frame: &'a Frame,
+    source: Option<&'a [T]>,
+    exact: &'a [f64],
+    counted: std::ops::Range<usize>,
+}
+
+impl<T: Real> Row<'_, T> {
+    fn value(&self, column: usize) -> f64 {
+        let at = column.wrapping_sub(self.frame.first_column());
+        self.source.and_then(|row| row.get(at)).map_or(0.0, |x| x.f64())
     }
-    terms
+
+    /// Rounds the row, and adds it to the terms.
+    fn finish(self, out: &mut [T], rebuilt: &mut Rebuilt) {
+        let exact = self.exact;
+        out.iter_mut().zip(exact).for_each(|(o, e)| *o = T::of(*e));
+        let mut terms = rebuilt.terms;
+        for column in self.counted.clone() {
+            let x = self.value(column);
+            terms.add(x, x - exact[column], exact[column], out[column].f64());
+        }
+        rebuilt.terms = terms;
+        rebuilt.size = Size { peak: terms.peak, energy: terms.t_t };
+    }
+
+    /// The same with weights and outliers.
+    fn finish_weighted(self, out: &mut [T], weighing: Weighing<'_, T>, rebuilt: &mut Rebuilt) {
+        let Weighing { loss, smoothing: h, given, majorising } = weighing;
+        let most = match loss {
+            Loss::L2 => f64::INFINITY,
+            Loss::Huber(delta) => delta,
+            Loss::L1 => 1.0,
+        };
+        for column in 0..out.len() {
+            let (w, r) = (given[column].f64(), self.exact[column]);
+            (out[column], majorising[column]) = (T::zero(), T::zero());
+            if w == 0.0 {
+                continue;
+            }
+            let (a, rest) = (w / h, r.clamp(-h * most, h * most));
+            let outlier = r - rest;
+            let mut q = T::of(a * rest);
+            while q.f64().abs() > w * most {
+                // Rounded away from zero, beyond what an outlier's atom allows.
+                q = T::of(q.f64() * (1.0 - T::EPSILON));
+            }
+            out[column] = q;
+            majorising[column] = if outlier == 0.0 { T::of(a) } else { T::of(a * h * most / r.abs()) };
+            if !self.counted.contains(&column) {
+                continue;
+            }
+            let (x, root) = (self.value(column), a.sqrt());
+            rebuilt.terms.add(root * x, root * (x - rest), root * rest, q.f64() / root);
+            rebuilt.size.peak = rebuilt.size.peak.max(q.f64().abs());
+            rebuilt.size.energy += q.f64() * q.f64();
+            if outlier != 0.0 {
+                rebuilt.outlier_cost += w * most * outlier.abs();
+                rebuilt.outlier_mass += root * outlier.abs();
+                rebuilt.outliers += 1;
+            }
+            if loss == Loss::L1 {
+                rebuilt.smoothed += w * (rest.abs() - 0.5 * rest * rest / h);
+            }
+        }
+    }
 }

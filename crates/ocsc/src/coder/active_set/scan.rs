@@ -5,10 +5,10 @@
 
 use super::ActiveSet;
 use super::coarse::CoarseCanvas;
-use super::correlate::{Line, Ranked};
+use super::correlate::{Line, Ranked, With};
+use super::field::{Field, Ridge};
 use super::frame::Frame;
 use crate::Real;
-use crate::coder::certificate::Terms;
 use rayon::prelude::*;
 
 /// Far from the solution, atoms are chosen from cells of this many lines and columns, so many from each.
@@ -45,33 +45,53 @@ pub(super) struct Scan {
 
 impl<T: Real> ActiveSet<T> {
     /// Correlates everything, exactly.
-    pub(super) fn correlate_exact(&self, frame: &Frame, canvas: &[T], report: Report) -> Scan {
-        let (weights, signed) = (&self.inverse_weights, self.config.nonnegative);
-        scan_lines(frame, report, |line: &mut Line<T>, number| {
-            line.correlate(frame, &self.filters, weights, signed, canvas, number);
-        })
+    pub(super) fn correlate_exact(&self, frame: &Frame, canvas: &[T], own: &Own<'_, T>, report: Report) -> Scan {
+        let with = With {
+            filters: &self.filters,
+            inverse_weights: &self.inverse_weights,
+            field: own.field,
+            ridge: own.ridge,
+            signed: self.config.nonnegative,
+        };
+        scan_lines(frame, report, |line: &mut Line<T>, number| line.correlate(frame, &with, canvas, number))
     }
 
     /// The same in 8 bits, if the processor can do that and if it can tell violations of the size of `excess` well enough.
+    /// Weights of single coefficients are beyond it.
     pub(super) fn correlate_coarse(
         &self,
         frame: &Frame,
         canvas: &[T],
+        own: &Own<'_, T>,
         report: Report,
-        terms: &Terms,
+        size: Size,
         excess: f64,
     ) -> Option<Scan> {
-        let filters = self.coarse.as_ref()?;
+        let filters = self.coarse.as_ref().filter(|_| own.field.is_none())?;
         let window = frame.filter_rows() * frame.filter.width;
-        let norm = (window as f64 * terms.t_t / frame.sample.len() as f64).sqrt();
-        if excess < CLEAR * filters.blur(terms.peak, norm) {
+        let norm = (window as f64 * size.energy / frame.sample.len() as f64).sqrt();
+        if excess < CLEAR * filters.blur(size.peak, norm) {
             return None;
         }
-        let (canvas, signed) = (CoarseCanvas::new(canvas, terms.peak), self.config.nonnegative);
+        let (canvas, signed) = (CoarseCanvas::new(canvas, size.peak), self.config.nonnegative);
         Some(scan_lines(frame, report, |line: &mut Line<f32>, number| {
-            filters.correlate(frame, &canvas, signed, line, number);
+            filters.correlate(frame, &canvas, own.ridge, signed, line, number);
         }))
     }
+}
+
+/// What single coefficients have of their own: weights, and squares that they pay for.
+#[derive(Clone, Copy)]
+pub(super) struct Own<'a, T> {
+    pub(super) field: Option<&'a Field<T>>,
+    pub(super) ridge: Option<&'a Ridge>,
+}
+
+/// How large the numbers of a canvas are: the largest, and the sum of their squares.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Size {
+    pub(super) peak: f64,
+    pub(super) energy: f64,
 }
 
 /// Correlates all lines, each by `correlate`, and reports.

@@ -1,7 +1,7 @@
 //! The naive twin of objectives and gaps: the definition, tap by tap, in f64, for every boundary, mask, sign and weight.
 
 use super::widen;
-use ocsc::settings::{ActiveSetConfig, Boundary};
+use ocsc::settings::{ActiveSetConfig, Boundary, Weights};
 use ocsc::{Code, Dictionary, Real, Sample, Shape};
 
 /// A problem on the grid that holds every atom: the sample with filter-minus-one pixels before and behind each axis.
@@ -47,7 +47,10 @@ impl Exact {
             on_grid[at] = v.f64();
             counts[at] = x.mask().is_none_or(|mask| mask[i]);
         }
-        let weight = |k: usize| beta * config.weights.as_ref().map_or(1.0, |w| w[k]);
+        let weight = |k: usize| match &config.weights {
+            Weights::PerFilter(weights) => beta * weights[k],
+            _ => beta,
+        };
         let weights = (0..d.n_filters()).map(weight).collect();
         let (filters, nonnegative) = (widen(d.data()), config.nonnegative);
         Exact { filters, filter, grid, positions, x: on_grid, counts, weights, nonnegative }
