@@ -6,11 +6,13 @@ mod codes;
 mod filter_order;
 mod lags;
 pub(crate) mod plausible;
+mod shift;
 mod spectral;
 mod window;
 
 pub use codes::Codes;
 pub(crate) use filter_order::{BLOCK, Spectra, TILE, at, axpy, gather, inner, n_freqs, row_len};
 pub use lags::{Addend, Lags};
+pub(crate) use shift::{moved, moved_rows};
 pub use spectral::Spectral;
 pub(crate) use window::{LANES, Multiply, Window};

@@ -28,9 +28,13 @@
 //! matrix of phi_kk, and its largest eigenvalue is at most the circulant's: L_k = max |.| over the N-point Fourier
 //! transform of phi_kk. With it no step increases the objective.
 //!
+//! **What filters may be** is for [`Constraint`] to say: `project` is that of the unit ball, or on the set that
+//! [`FilterConfig`] describes. Filters of rank one are moved factor by factor (`rank_one.rs`), fixed ones not at all.
+//!
 //! **Forgetting.** Before the samples of update t are absorbed the past is multiplied by (1 - 1/t)^(e - 1), e =
 //! [`BlockDescentConfig::forgetting`]: in the mean over updates the past then has the weight (1 - 1/t)^e, and e = 1 is
-//! the paper's plain average. All samples of a batch weigh the same. Held-out objective in % of that of e = 1, one sweep
+//! the paper's plain average. It may also be a constant, see [`Forgetting`](super::Forgetting). All samples of a batch weigh
+//! the same. Held-out objective in % of that of e = 1, one sweep
 //! (`python3 benchmarks/forgetting.py`, which also varies the sweeps: 2 and 5 change it by 0.35 % at most, mostly upwards):
 //!
 //! | | e = 1 | 1.5 | 2 | 3 | 4 |
@@ -39,24 +43,29 @@
 //! | the same, 10 passes | 100 | 99.51 | 99.28 | 98.79 | 98.94 |
 //! | 1,000 images of CIFAR-10, 1 pass | 100 | 99.57 | 99.22 | 99.05 | 98.92 |
 //!
-//! **Unused filters** are replaced by the worst-explained patches of the newest samples, see [`reseed`](super::reseed).
+//! **Unused filters** are replaced by the worst-explained patches of the newest samples, see [`reseed`](super::reseed); with
+//! [`BlockDescentConfig::recenter`] also shifted copies of others, see [`recenter`].
 //!
 //! **Cost** K^2 m^4 (per channel, two axes) for a sweep; memory that of the statistics.
 
 use super::reseed::{Patch, Reseed, candidates};
 use super::sweep::Sweep;
-use super::{Update, Updated};
+use super::{Update, Updated, base_filters, recenter};
 use crate::Boundary;
+use crate::constraint::{Constraint, FilterConfig};
+use crate::span::Span;
 use crate::state::State;
 use crate::statistics::plausible::check_lags;
 use crate::statistics::{Addend, Lags};
 use crate::update::BlockDescentConfig;
-use crate::{Code, Dictionary, Error, Real, Result, Sample};
+use crate::{Code, Dictionary, Error, Loss, Real, Result, Sample};
 
 /// The update on lags.
 pub struct BlockDescent<T: Real> {
     config: BlockDescentConfig,
+    filters: FilterConfig,
     boundary: Boundary,
+    loss: Loss,
     seed: u64,
     plan: Option<Plan<T>>,
     /// Updates begun, and whether one has samples but was not made yet.
@@ -78,22 +87,60 @@ struct Plan<T: Real> {
     lags: Lags<T>,
     sweep: Sweep<T>,
     reseed: Reseed,
+    constraint: Constraint,
 }
 
 impl<T: Real> Plan<T> {
-    fn new(dictionary: &Dictionary<T>, seed: u64) -> Self {
-        let lags = Lags::new(dictionary.n_filters(), dictionary.shape());
-        Plan { sweep: Sweep::new(&lags), reseed: Reseed::new(seed, dictionary.n_filters()), lags }
+    fn new(dictionary: &Dictionary<T>, seed: u64, filters: &FilterConfig) -> Self {
+        let (n_filters, shape) = (dictionary.n_filters(), dictionary.shape());
+        // Whoever made the settings has checked them against the filters.
+        let constraint = Constraint::new(filters, n_filters, shape, dictionary.rank());
+        let constraint = constraint.unwrap_or_else(|_| Constraint::ball(n_filters, shape));
+        let lags = Lags::new(n_filters, shape);
+        Plan { sweep: Sweep::new(&lags, constraint.clone()), reseed: Reseed::new(seed, n_filters), lags, constraint }
+    }
+
+    /// Returns the filters to be replaced at update `t`.
+    fn due(&self, t: usize, config: &BlockDescentConfig, dictionary: &Dictionary<T>) -> Vec<usize> {
+        let mut due = match config.reseed {
+            true => self.reseed.due(&self.lags, t, config.forgetting, &self.constraint),
+            false => Vec::new(),
+        };
+        if config.recenter && recenter::is_due(t) {
+            let energies: Vec<f64> = (0..dictionary.n_filters()).map(|k| self.lags.energy(k).f64()).collect();
+            let is_new = |k: usize| t.saturating_sub(self.reseed.seeded()[k]) < recenter::EVERY;
+            due.extend(recenter::copies(dictionary, &self.constraint, &energies, is_new));
+            due.sort_unstable();
+            due.dedup();
+        }
+        due
     }
 }
 
 impl<T: Real> BlockDescent<T> {
     /// An update without statistics; codes must have been made with the same boundary. The seed is for new filters.
     pub fn new(config: BlockDescentConfig, boundary: Boundary, seed: u64) -> Self {
-        BlockDescent { config, boundary, seed, plan: None, updates: 0, open: false, due: 0, unused: 0 }
+        let (filters, loss) = (FilterConfig::default(), Loss::L2);
+        BlockDescent { config, filters, boundary, loss, seed, plan: None, updates: 0, open: false, due: 0, unused: 0 }
     }
 
-    /// The statistics, if there are any yet.
+    /// The same for codes that were made with this loss.
+    pub fn loss(self, loss: Loss) -> Self {
+        BlockDescent { loss, ..self }
+    }
+
+    /// Says what filters may be, before any sample is absorbed. The dictionaries that are updated must be feasible, and the
+    /// settings fit them.
+    pub fn constrained(self, filters: FilterConfig) -> Self {
+        BlockDescent { filters, ..self }
+    }
+
+    /// What lies outside of samples.
+    pub(super) fn boundary(&self) -> Boundary {
+        self.boundary
+    }
+
+    /// Returns the statistics, if there are any yet.
     pub fn statistics(&self) -> Option<&Lags<T>> {
         self.plan.as_ref().map(|plan| &plan.lags)
     }
@@ -103,14 +150,14 @@ impl<T: Real> BlockDescent<T> {
         if self.open {
             return;
         }
-        let plan = self.plan.get_or_insert_with(|| Plan::new(dictionary, self.seed));
+        let plan = self.plan.get_or_insert_with(|| Plan::new(dictionary, self.seed, &self.filters));
         self.updates += 1;
         self.open = true;
-        let exponent = self.config.forgetting - 1.0;
-        if self.updates > 1 && exponent != 0.0 {
-            plan.lags.scale((1.0 - 1.0 / self.updates as f64).powf(exponent));
+        let past = self.config.forgetting.past(self.updates);
+        if self.updates > 1 && past != 1.0 {
+            plan.lags.scale(past);
         }
-        self.due = if self.config.reseed { plan.reseed.due(&plan.lags, self.updates).len() } else { 0 };
+        self.due = plan.due(self.updates, &self.config, dictionary).len();
     }
 
     /// What a sample brings to the update that is open.
@@ -121,7 +168,7 @@ impl<T: Real> BlockDescent<T> {
         dictionary: &Dictionary<T>,
     ) -> Result<Share<'a, T>> {
         let Some(plan) = &self.plan else { return Err(Error::invalid("update", "one that was begun", "none")) };
-        let addend = plan.lags.addend(sample, code, dictionary, self.boundary)?;
+        let addend = plan.lags.addend(sample, code, dictionary, self.boundary, self.loss)?;
         Ok(Share { addend, patches: candidates(self.due, sample, code, dictionary, self.boundary)? })
     }
 
@@ -132,7 +179,7 @@ impl<T: Real> BlockDescent<T> {
         add(&mut plan.lags)
     }
 
-    /// How many filters the last update left alone because no code has used them.
+    /// Returns how many filters the last update left alone because no code has used them.
     pub fn unused(&self) -> usize {
         self.unused
     }
@@ -140,7 +187,7 @@ impl<T: Real> BlockDescent<T> {
 
 impl<T: Real> Update<T> for BlockDescent<T> {
     fn absorb(&mut self, sample: &Sample<T>, code: &Code<T>, dictionary: &Dictionary<T>) -> Result<()> {
-        let plan = self.plan.get_or_insert_with(|| Plan::new(dictionary, self.seed));
+        let plan = self.plan.get_or_insert_with(|| Plan::new(dictionary, self.seed, &self.filters));
         // Before the past is touched.
         plan.lags.check(sample, code, dictionary, self.boundary)?;
         self.open(dictionary);
@@ -156,10 +203,20 @@ impl<T: Real> Update<T> for BlockDescent<T> {
         let mut updated = Updated::default();
         let Some(plan) = &mut self.plan else { return updated };
         self.open = false;
-        updated.reseeded = plan.reseed.replace(self.updates, &mut plan.lags, dictionary);
+        let span = (self.config.base_filters > 0).then(|| Span::of(dictionary, self.config.base_filters));
+        let due = plan.due(self.updates, &self.config, dictionary);
+        updated.reseeded = plan.reseed.replace(self.updates, &due, &plan.constraint, &mut plan.lags, dictionary);
+        if self.config.recenter && recenter::is_due(self.updates) {
+            updated.recentered = recenter::center(&mut plan.lags, dictionary, &plan.constraint);
+        }
+        // Patches are not made of base filters.
+        span.iter().for_each(|span| span.confine(dictionary));
         plan.sweep.set_bounds(&plan.lags);
         for sweep in 1..=self.config.sweeps {
-            let swept = plan.sweep.run(&plan.lags, dictionary);
+            let swept = match self.config.base_filters {
+                0 => plan.sweep.run(&plan.lags, dictionary, None),
+                n => base_filters::round(n, &plan.lags, &mut plan.sweep, dictionary),
+            };
             self.unused = swept.unused;
             let norm = dictionary.data().iter().map(|d| d.f64().powi(2)).sum::<f64>().max(f64::MIN_POSITIVE);
             let stationarity = (swept.steps / norm).sqrt();
@@ -187,7 +244,7 @@ impl<T: Real> Update<T> for BlockDescent<T> {
         if state.is_empty() {
             return Ok(());
         }
-        let mut plan = Plan::new(dictionary, self.seed);
+        let mut plan = Plan::new(dictionary, self.seed, &self.filters);
         let [phi, psi] = plan.lags.arrays_mut();
         state.copy_array("phi", phi)?;
         state.copy_array("psi", psi)?;
@@ -201,7 +258,7 @@ impl<T: Real> Update<T> for BlockDescent<T> {
             return Err(Error::invalid("saved `seeded`", format!("at most the {updates} updates made"), seeded));
         }
         (self.updates, self.open) = (updates, open > 0);
-        self.due = if self.open && self.config.reseed { plan.reseed.due(&plan.lags, self.updates).len() } else { 0 };
+        self.due = if self.open { plan.due(self.updates, &self.config, dictionary).len() } else { 0 };
         self.plan = Some(plan);
         Ok(())
     }

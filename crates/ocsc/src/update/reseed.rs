@@ -2,12 +2,14 @@
 //!
 //! **When.** The energy of filter k's codes in the statistics, phi_kk(0), is compared with the mean over filters. A filter
 //! is *due* if at least [`PATIENCE`] updates were made since its start or last seeding, and its energy is below
-//! [`SHARE`] of what a mean filter gathered in that time, mean * (updates since) / (all updates).
+//! [`SHARE`] of what a mean filter gathered in that time, mean * (updates since) / (all updates), or with a constant
+//! forgetting the mean times the weight of those updates. Fixed filters never are; copies of other filters may be too
+//! (`recenter.rs`).
 //!
 //! **What.** With the residual r = x - D z of a sample, the energy of r is summed over every window of the filter's shape
 //! (circular: also across the edges; otherwise within the sample). The windows of most energy, no two of one sample
 //! overlapping, are candidates; a due filter becomes the residual in one of the [`FEW`] worst that are left, drawn at
-//! random, scaled to unit norm. Among all filters this one has the largest correlation with r there. Residuals are made
+//! random, made feasible and scaled to unit norm. Among all filters this one has the largest correlation with r there. Residuals are made
 //! only if a filter was due before the samples of the update came.
 //!
 //! **Statistics.** All lags of the filter are set to zero, and so is psi_k: they described codes of the old filter. The
@@ -16,8 +18,9 @@
 //! The draw depends on the seed and the number of the update alone, so a resumed run goes on bit for bit.
 
 use crate::Boundary;
-use crate::dictionary::project_unit_ball;
+use crate::constraint::Constraint;
 use crate::statistics::Lags;
+use crate::update::Forgetting;
 use crate::{Code, Dictionary, Real, Result, Sample, Shape, random};
 use rand::RngExt;
 
@@ -58,13 +61,20 @@ impl Reseed {
         &mut self.seeded
     }
 
-    /// The filters that are due at update `t`.
-    pub(super) fn due<T: Real>(&self, lags: &Lags<T>, t: usize) -> Vec<usize> {
+    /// The filters that no code uses at update `t`.
+    pub(super) fn due<T: Real>(
+        &self,
+        lags: &Lags<T>,
+        t: usize,
+        forgetting: Forgetting,
+        constraint: &Constraint,
+    ) -> Vec<usize> {
         let energies: Vec<f64> = (0..self.seeded.len()).map(|k| lags.energy(k).f64()).collect();
         let mean = energies.iter().sum::<f64>() / energies.len() as f64;
         let is_due = |k: &usize| {
             let age = t.saturating_sub(self.seeded[*k]);
-            age >= PATIENCE && energies[*k] < SHARE * mean * age as f64 / t as f64
+            let is_old = age >= PATIENCE && !constraint.is_fixed(*k);
+            is_old && energies[*k] < SHARE * mean * forgetting.share(age, t)
         };
         (0..self.seeded.len()).filter(is_due).collect()
     }
@@ -75,7 +85,14 @@ impl Reseed {
     }
 
     /// Replaces the filters that are due at update `t`, as far as there are patches; returns how many.
-    pub(super) fn replace<T: Real>(&mut self, t: usize, lags: &mut Lags<T>, dictionary: &mut Dictionary<T>) -> usize {
+    pub(super) fn replace<T: Real>(
+        &mut self,
+        t: usize,
+        due: &[usize],
+        constraint: &Constraint,
+        lags: &mut Lags<T>,
+        dictionary: &mut Dictionary<T>,
+    ) -> usize {
         let mut patches = std::mem::take(&mut self.patches);
         if patches.is_empty() {
             return 0;
@@ -84,14 +101,19 @@ impl Reseed {
         let mut rng = random::stream(self.seed, random::reseeding(t));
         let mut count = 0;
         let len = dictionary.shape().len();
-        for k in self.due(lags, t) {
+        for &k in due {
             if patches.is_empty() {
                 break;
             }
             let patch = patches.remove(rng.random_range(0..patches.len().min(FEW)));
             let filter = &mut dictionary.data_mut()[k * len..][..len];
+            let old = filter.to_vec();
             filter.iter_mut().zip(&patch.values).for_each(|(d, v)| *d = T::of(v / patch.energy.sqrt()));
-            project_unit_ball(filter);
+            if !constraint.start(k, filter) {
+                // Nothing of the patch is feasible; the filter is still due at the next update.
+                filter.copy_from_slice(&old);
+                continue;
+            }
             lags.forget(k);
             self.seeded[k] = t;
             count += 1;

@@ -8,8 +8,10 @@
 //!
 //! In the code below *taps* are filters of a block side by side, or their gradients, as [`crate::statistics`] keeps them.
 
-use crate::dictionary::project_unit_ball;
+use super::rank_one::{Factors, next_topography};
+use crate::constraint::Constraint;
 use crate::simd::dispatch;
+use crate::span::Span;
 use crate::statistics::{LANES, Lags, Multiply};
 use crate::{Dictionary, Fourier, Real, Scratch};
 use num_complex::Complex;
@@ -36,6 +38,7 @@ pub(super) struct Sweep<T: Real> {
     bounds: Vec<f64>,
     spectra: Vec<Spectrum>,
     filter: Work<T>,
+    constraint: Constraint,
 }
 
 /// Work memory for one filter.
@@ -64,7 +67,7 @@ struct Spectrum {
 }
 
 impl<T: Real> Sweep<T> {
-    pub(super) fn new(lags: &Lags<T>) -> Self {
+    pub(super) fn new(lags: &Lags<T>, constraint: Constraint) -> Self {
         let (k, shape) = (lags.n_filters(), lags.filter_shape());
         let zeros = |n: usize| vec![T::zero(); n];
         let (taps, blocks) = (lags.window().taps_len(), k.div_ceil(LANES));
@@ -77,6 +80,7 @@ impl<T: Real> Sweep<T> {
             bounds: vec![0.0; k],
             spectra: (0..k.div_ceil(FILTERS)).map(|_| Spectrum::new(shape.spatial())).collect(),
             filter: Work { gradient: zeros(shape.len()), change: zeros(shape.len()), product: zeros(taps) },
+            constraint,
         }
     }
 
@@ -91,8 +95,8 @@ impl<T: Real> Sweep<T> {
         });
     }
 
-    /// Visits every filter once.
-    pub(super) fn run(&mut self, lags: &Lags<T>, dictionary: &mut Dictionary<T>) -> Swept {
+    /// Visits every filter once; with a span, filters stay in it.
+    pub(super) fn run(&mut self, lags: &Lags<T>, dictionary: &mut Dictionary<T>, span: Option<&Span>) -> Swept {
         self.pull(lags, dictionary);
         self.pushed.fill(T::zero());
         let (len, taps) = (dictionary.shape().len(), lags.window().taps_len());
@@ -109,6 +113,8 @@ impl<T: Real> Sweep<T> {
                 pushed,
                 spread: now,
                 work: &mut self.filter,
+                constraint: &self.constraint,
+                span,
             };
             if let Some(last) = block.checked_sub(1) {
                 // Those of the block before have moved; this block waits for their parts, the later ones can wait.
@@ -171,6 +177,8 @@ struct Visits<'a, T> {
     pushed: &'a mut [T],
     spread: &'a mut [T],
     work: &'a mut Work<T>,
+    constraint: &'a Constraint,
+    span: Option<&'a Span>,
 }
 
 impl<T: Real> Visits<'_, T> {
@@ -178,10 +186,14 @@ impl<T: Real> Visits<'_, T> {
         let mut swept = Swept::default();
         for (lane, filter) in filters.chunks_exact_mut(self.places.len()).enumerate() {
             let k = block * LANES + lane;
-            if self.bounds[k] > 0.0 {
-                swept.steps += self.descend(k, filter);
-            } else {
+            if self.constraint.is_fixed(k) {
+                // Others see it, and it stays.
+            } else if self.bounds[k] <= 0.0 {
                 swept.unused += 1;
+            } else if self.constraint.is_rank_one() {
+                swept.steps += self.descend_rank_one(k, filter);
+            } else {
+                swept.steps += self.descend(k, filter);
             }
             self.set_spread(lane, filter);
             let taps = &self.spread[lane * self.pushed.len()..][..self.pushed.len()];
@@ -199,16 +211,63 @@ impl<T: Real> Visits<'_, T> {
             if step > 0 {
                 self.move_gradient(k);
             }
+            self.confine_gradient();
             let Work { gradient, change, .. } = &mut *self.work;
             change.copy_from_slice(filter);
             filter.iter_mut().zip(gradient).for_each(|(d, g)| *d = T::of(d.f64() - g.f64() / bound));
-            project_unit_ball(filter);
+            self.constraint.project(k, filter);
             change.iter_mut().zip(&*filter).for_each(|(c, d)| *c = *d - *c);
             if step == 0 {
                 first = change.iter().map(|c| c.f64().powi(2)).sum();
             }
         }
         first
+    }
+
+    /// Takes what lies outside of the span off the gradient.
+    fn confine_gradient(&mut self) {
+        if let Some(span) = self.span {
+            let mut inside: Vec<f64> = self.work.gradient.iter().map(|g| g.f64()).collect();
+            span.project(&mut inside);
+            self.work.gradient.iter_mut().zip(inside).for_each(|(g, v)| *g = T::of(v));
+        }
+    }
+
+    /// Moves the waveform and the topography of filter k in turn; returns the squared norm of its first step.
+    fn descend_rank_one(&mut self, k: usize, filter: &mut [T]) -> f64 {
+        self.set_gradient(k);
+        let (before, mut first) = (filter.to_vec(), 0.0);
+        let Some(mut factors) = Factors::of(filter, &self.work.gradient, self.bounds[k], self.constraint, k) else {
+            return 0.0;
+        };
+        for step in 0..STEPS {
+            factors.step_waveform(&self.work.gradient, self.bounds[k], self.constraint, k);
+            self.set_filter(k, filter, &factors);
+            let curvature = self.curvature(k, filter);
+            if let Some(topography) = next_topography(&factors, &self.work.gradient, curvature, self.constraint) {
+                factors.set_topography(topography);
+                self.set_filter(k, filter, &factors);
+            }
+            if step == 0 {
+                first = filter.iter().zip(&before).map(|(a, b)| (a.f64() - b.f64()).powi(2)).sum();
+            }
+        }
+        first
+    }
+
+    /// Makes the filter the product of its factors, and follows with the gradient.
+    fn set_filter(&mut self, k: usize, filter: &mut [T], factors: &Factors) {
+        self.work.change.copy_from_slice(filter);
+        factors.set(filter);
+        self.work.change.iter_mut().zip(&*filter).for_each(|(c, d)| *c = *d - *c);
+        self.move_gradient(k);
+    }
+
+    /// Returns <d, phi_kk * d>.
+    fn curvature(&mut self, k: usize, filter: &[T]) -> f64 {
+        self.set_product(k, filter);
+        let product = &self.work.product;
+        filter.iter().zip(self.places).map(|(d, [_, at])| d.f64() * product[at + k % LANES].f64()).sum()
     }
 
     /// gradient <- g_k.
@@ -224,15 +283,21 @@ impl<T: Real> Visits<'_, T> {
     /// gradient <- gradient + phi_kk * change. Turned around or not is the same for the symmetric phi_kk.
     fn move_gradient(&mut self, k: usize) {
         let change = std::mem::take(&mut self.work.change);
-        self.set_spread(k % LANES, &change);
+        self.set_product(k, &change);
         self.work.change = change;
         let Work { gradient, product, .. } = &mut *self.work;
-        product.fill(T::zero());
-        let taps = &self.spread[k % LANES * product.len()..][..product.len()];
-        dispatch(Multiply { geometry: self.lags.window(), phi: self.lags.block(k, k / LANES), taps, out: product });
         for (g, [_, at]) in gradient.iter_mut().zip(self.places) {
             *g += product[at + k % LANES];
         }
+    }
+
+    /// product <- phi_kk * values, in the filter's lane and turned around.
+    fn set_product(&mut self, k: usize, values: &[T]) {
+        self.set_spread(k % LANES, values);
+        let product = &mut self.work.product;
+        product.fill(T::zero());
+        let taps = &self.spread[k % LANES * product.len()..][..product.len()];
+        dispatch(Multiply { geometry: self.lags.window(), phi: self.lags.block(k, k / LANES), taps, out: product });
     }
 
     fn set_spread(&mut self, lane: usize, filter: &[T]) {

@@ -3,7 +3,7 @@
 use crate::common::lags::{direct, positions};
 use crate::common::*;
 use ocsc::settings::{BlockDescentConfig, Boundary, UpdateConfig};
-use ocsc::update::{BlockDescent, Ocsc, Update};
+use ocsc::update::{BlockDescent, OcscPaper, Update};
 use ocsc::{Code, Dictionary, Real, Sample, Shape};
 
 const BOUNDARIES: [Boundary; 3] = [Boundary::Circular, Boundary::Zero, Boundary::Free];
@@ -11,7 +11,7 @@ const BOUNDARIES: [Boundary; 3] = [Boundary::Circular, Boundary::Zero, Boundary:
 type Pair<T> = (Sample<T>, Code<T>);
 
 fn settings(sweeps: usize) -> BlockDescentConfig {
-    let once = BlockDescentConfig { forgetting: 1.0, tol: 0.0, reseed: false, ..BlockDescentConfig::default() };
+    let once = BlockDescentConfig { forgetting: 1.0.into(), tol: 0.0, reseed: false, ..BlockDescentConfig::default() };
     BlockDescentConfig { sweeps, ..once }
 }
 
@@ -42,8 +42,21 @@ fn absorbed<T: Real>(
     update
 }
 
-/// The minimum of the lags' objective by projected gradient on all filters at once; the quadratic is probed from values.
+/// The minimum of the lags' objective over the unit balls.
 fn minimum(update: &BlockDescent<f64>, start: &Dictionary<f64>) -> f64 {
+    minimum_over(update, start, |_, filter| {
+        let norm = dot(filter, filter).sqrt().max(1.0);
+        filter.iter_mut().for_each(|v| *v /= norm);
+    })
+}
+
+/// The minimum of the lags' objective over sets to project each filter on, by projected gradient on all filters at once; the
+/// quadratic is probed from values.
+pub(crate) fn minimum_over(
+    update: &BlockDescent<f64>,
+    start: &Dictionary<f64>,
+    project: impl Fn(usize, &mut [f64]),
+) -> f64 {
     let lags = update.statistics().unwrap();
     let (k, shape) = (start.n_filters(), start.shape());
     let n = start.data().len();
@@ -71,10 +84,7 @@ fn minimum(update: &BlockDescent<f64>, start: &Dictionary<f64>) -> f64 {
     for _ in 0..30_000 {
         let gradient: Vec<f64> = (0..n).map(|i| dot(&gram[i], &d) + linear[i]).collect();
         d.iter_mut().zip(gradient).for_each(|(d, g)| *d -= g / lipschitz);
-        for filter in d.chunks_mut(shape.len()) {
-            let norm = dot(filter, filter).sqrt().max(1.0);
-            filter.iter_mut().for_each(|v| *v /= norm);
-        }
+        d.chunks_mut(shape.len()).enumerate().for_each(|(k, filter)| project(k, filter));
     }
     value(&d)
 }
@@ -173,7 +183,7 @@ fn sweeps_end_at_the_tolerance() {
 fn the_papers_update_finds_the_same() {
     let (mut d, pairs) = problem::<f64>(4, Shape::image(3, 4), Shape::image(8, 9), Boundary::Circular, 2.0);
     let mut paper =
-        Ocsc::new(UpdateConfig { rho: Some(5.0), max_iters: 20_000, tol: 1e-11, ..UpdateConfig::default() });
+        OcscPaper::new(UpdateConfig { rho: Some(5.0), max_iters: 20_000, tol: 1e-11, ..UpdateConfig::default() });
     pairs.iter().for_each(|(x, z)| paper.absorb(x, z, &d).unwrap());
     let mut other = d.clone();
     paper.update(&mut other);
@@ -237,7 +247,7 @@ fn unused_filters_are_left_and_counted() {
 #[test]
 fn the_past_is_forgotten_as_configured() {
     let (d, pairs) = problem::<f64>(3, Shape::image(3, 3), Shape::image(9, 9), Boundary::Zero, 1.0);
-    let mut update = BlockDescent::new(BlockDescentConfig { forgetting: 3.0, ..settings(1) }, Boundary::Zero, 0);
+    let mut update = BlockDescent::new(BlockDescentConfig { forgetting: 3.0.into(), ..settings(1) }, Boundary::Zero, 0);
     for batch in [&pairs[..1], &pairs[1..]] {
         batch.iter().for_each(|(x, z)| update.absorb(x, z, &d).unwrap());
         update.update(&mut d.clone());
@@ -281,7 +291,7 @@ fn a_restored_update_goes_on_bit_for_bit() {
 /// At every update of a run long enough for the common weight of the statistics to be multiplied in.
 #[test]
 fn a_restored_update_goes_on_bit_for_bit_at_any_weight() {
-    let config = BlockDescentConfig { forgetting: 4.0, ..settings(1) };
+    let config = BlockDescentConfig { forgetting: 4.0.into(), ..settings(1) };
     let (mut d, pairs) = problem::<f32>(3, Shape::image(3, 4), Shape::image(8, 7), Boundary::Circular, 2.0);
     let mut update = BlockDescent::new(config.clone(), Boundary::Circular, 0);
     for (x, z) in pairs.iter().cycle().take(20) {
@@ -311,5 +321,5 @@ fn settings_are_checked() {
     assert!(settings(0).check_values().is_err());
     assert!(BlockDescentConfig { tol: -1.0, ..settings(1) }.check_values().is_err());
     assert!(BlockDescentConfig { tol: f64::NAN, ..settings(1) }.check_values().is_err());
-    assert!(BlockDescentConfig { forgetting: 0.5, ..settings(1) }.check_values().is_err());
+    assert!(BlockDescentConfig { forgetting: 0.5.into(), ..settings(1) }.check_values().is_err());
 }

@@ -6,7 +6,7 @@ use ocsc::checkpoint::{load, save};
 use ocsc::learner::Step;
 use ocsc::settings::{BlockDescentConfig, Boundary};
 use ocsc::train::{Observer, Snapshot};
-use ocsc::train::{Progress, Schedule, evaluate, refuse, train};
+use ocsc::train::{Progress, TrainOptions, evaluate, refuse, train};
 use ocsc::update::{BlockDescent, Update};
 use ocsc::{Code, Config, Dictionary, Method, Online, Real, Result, Sample, Shape};
 use std::ops::ControlFlow;
@@ -46,7 +46,7 @@ impl<T: Real> Observer<T> for Watch {
 
 fn learned<T: Real>(config: &Config, samples: &[Sample<T>], watch: &mut Watch) -> Dictionary<T> {
     let mut learner = Online::with_dictionary(config.clone(), mostly_dead(5)).unwrap();
-    train(&mut learner, &samples, None, &Schedule::default(), Progress::default(), watch).unwrap();
+    train(&mut learner, &samples, None, &TrainOptions::default(), Progress::default(), watch).unwrap();
     learner.dictionary().clone()
 }
 
@@ -84,7 +84,7 @@ fn a_run_resumed_around_a_reseeding_ends_at_the_same_bytes() {
         assert_eq!(watch.reseeded[9], 5);
         let (mut resumed, progress) = load::<f32>(&path).unwrap().resume().unwrap();
         let mut after = Watch::default();
-        let outcome = train(resumed.as_mut(), &samples, None, &Schedule::default(), progress, &mut after).unwrap();
+        let outcome = train(resumed.as_mut(), &samples, None, &TrainOptions::default(), progress, &mut after).unwrap();
         assert_eq!(outcome.progress.reseeded, watch.reseeded.iter().sum::<usize>(), "of the whole run");
         assert_eq!((resumed.dictionary(), &after.reseeded[..]), (&whole, &watch.reseeded[step..]));
     }
@@ -107,7 +107,7 @@ fn the_statistics_forget_the_old_filter() {
     let (filter, sample) = (Shape::image(3, 4), Shape::image(9, 8));
     for boundary in [Boundary::Circular, Boundary::Zero] {
         let mut d = Dictionary::<f64>::random(10, filter, 2, 1).unwrap();
-        let settings = BlockDescentConfig { forgetting: 1.0, ..BlockDescentConfig::default() };
+        let settings = BlockDescentConfig { forgetting: 1.0.into(), ..BlockDescentConfig::default() };
         let mut update = BlockDescent::new(settings, boundary, 7);
         let mut kept = Vec::new();
         for i in 0..10 {
