@@ -16,7 +16,7 @@ use ocsc::preprocess::local_contrast_normalise;
 use ocsc::settings::{ActiveSetConfig, BlockDescentConfig, Boundary, CoderConfig, StopRule, UpdateConfig};
 use ocsc::statistics::{Lags, Spectral};
 use ocsc::testing::Fourier;
-use ocsc::update::{BlockDescent, Ocsc, Update};
+use ocsc::update::{BlockDescent, OcscPaper, Update};
 use ocsc::{Code, Dictionary, Result, Sample, Shape};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -152,7 +152,7 @@ fn kernels(bench: &mut Bench) -> Result<()> {
     bench.run("block descent: sweep", sweep, || moving.clone(), |mut d| update.update(&mut d));
 
     let bytes = Spectral::<f32>::bytes(K, x.shape()) as f64;
-    let mut paper = Ocsc::new(UpdateConfig { max_iters: 1, ..UpdateConfig::default() });
+    let mut paper = OcscPaper::new(UpdateConfig { max_iters: 1, ..UpdateConfig::default() });
     bench.run("spectral: absorb", Work::Bytes(2.0 * bytes), || (), |()| paper.absorb(&x, &code, &d));
     let mut moving = d.clone();
     bench.run("spectral: iteration", Work::Bytes(bytes), || (), |()| paper.update(&mut moving));

@@ -2,8 +2,10 @@
 
 use super::{CodeSums, Step};
 use crate::coder::Coded;
+use crate::constraint::Constraint;
+use crate::span::Span;
 use crate::update::Updated;
-use crate::{Config, Dictionary, Error, Real, Result};
+use crate::{Config, Dictionary, Error, Method, Real, Result};
 
 /// Holds the settings of a learner, its dictionary, and how many times it learned from samples.
 pub struct Core<T: Real> {
@@ -14,11 +16,19 @@ pub struct Core<T: Real> {
 
 impl<T: Real> Core<T> {
     /// Starts from a dictionary, whose number, shape and scalar of filters override those in the settings; these are checked.
-    pub(super) fn new(mut config: Config, dictionary: Dictionary<T>) -> Result<Self> {
+    /// The dictionary becomes feasible, if it is not. With base filters that all samples share, the filters are confined to the span
+    /// of as many of them; those that a run made are.
+    pub(super) fn new(mut config: Config, mut dictionary: Dictionary<T>) -> Result<Self> {
         config.dtype = T::DTYPE;
         config.n_filters = dictionary.n_filters();
         config.filter_shape = dictionary.shape().axes(dictionary.rank());
         config.validate()?;
+        let (n_filters, shape, rank) = (dictionary.n_filters(), dictionary.shape(), dictionary.rank());
+        Constraint::new(&config.filters, n_filters, shape, rank)?.begin(&mut dictionary, config.seed)?;
+        let base = config.block_descent.base_filters;
+        if base > 0 && config.method == Method::Ocsc {
+            Span::of(&dictionary, base).confine(&mut dictionary);
+        }
         Ok(Core { config, dictionary, step: 0 })
     }
 

@@ -16,7 +16,7 @@ pub use distributed::Distributed;
 pub use online::Online;
 pub use osc::Osc;
 
-use crate::coder::{Coded, Coder};
+use crate::coder::{self, Coded, Coder};
 use crate::comm::{Comm, Solo};
 use crate::method::{Schedule, fastest_coder};
 use crate::monitor::Monitor;
@@ -156,14 +156,28 @@ impl<T: Real> Step<T> {
     }
 }
 
-/// Makes the coder for new data, whatever method learned the dictionary: all solve the same problem, and this is the fastest.
+/// Makes the coder for new data, whatever method learned the dictionary: all solve the same problem, and this is the fastest. Filters
+/// that depend on the sample are found for new samples too.
 pub fn coder<T: Real>(config: &Config, dictionary: &Dictionary<T>, tol: f64) -> Result<Box<dyn Coder<T>>> {
-    fastest_coder(dictionary, &config.coding(tol))
+    fastest_coder(config.method, dictionary, &config.coding(tol))
+}
+
+/// Codes one sample for every beta, in the order given, each code starting from the one before. From large betas to small ones that
+/// costs little more than the smallest alone.
+pub fn path<T: Real>(
+    config: &Config,
+    dictionary: &Dictionary<T>,
+    sample: &Sample<T>,
+    betas: &[f64],
+    monitor: &dyn Monitor,
+) -> Result<Vec<Coded<T>>> {
+    coder::path(dictionary, &config.coding(config.tol), sample, betas, monitor)
 }
 
 /// Draws the random dictionary that a run starts from.
 pub fn initial<T: Real>(config: &Config, channels: usize) -> Result<Dictionary<T>> {
     config.validate()?;
+    config.filters.check_start(false)?;
     let shape = Shape::from_axes(channels, &config.filter_shape)?;
     Dictionary::random(config.n_filters, shape, config.filter_shape.len(), config.seed)
 }

@@ -49,7 +49,8 @@ impl<T: Real> Online<T> {
         check_batch(samples)?;
         let coded = self.coder.code_all(samples, monitor)?;
         for (sample, coded) in samples.iter().zip(&coded) {
-            self.update.absorb(sample, &coded.code, &self.core.dictionary)?;
+            let filters = coded.filters.as_ref().unwrap_or(&self.core.dictionary);
+            self.update.absorb(sample, &coded.code, filters)?;
         }
         let updated = self.core.update(|dictionary| self.update.update(dictionary))?;
         self.coder.set_dictionary(&self.core.dictionary);

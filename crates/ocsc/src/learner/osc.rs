@@ -124,7 +124,9 @@ impl<T: Real> Osc<T> {
         let code = Code::new(d.n_filters(), shape.spatial(), atoms)?;
         let objective = Objective::of(sample, &code, d, Boundary::Circular)?;
         let beta = self.core.config.beta;
-        Ok(Coded { code, objective, beta, gap: objective.total(beta), iterations: 1, status: Status::MaxIters })
+        let (filters, penalty, gap) = (None, beta * objective.l1, objective.total(beta));
+        let status = Status::MaxIters;
+        Ok(Coded { code, filters, objective, penalty, beta, gap, moved: 0.0, outliers: 0, iterations: 1, status })
     }
 }
 
@@ -245,8 +247,7 @@ impl<T: Real> Learner<T> for Osc<T> {
             self.core.dictionary.check_sample_shape(sample.shape())?;
         }
         let before = self.history.clone();
-        let t = (self.core.step + 1) as f64;
-        self.history.scale((1.0 - 1.0 / t).powf(self.core.config.block_descent.forgetting - 1.0));
+        self.history.scale(self.core.config.block_descent.forgetting.past(self.core.step + 1));
         let absorb = |sample| {
             check_wanted(monitor)?;
             self.absorb(sample).inspect(|_| monitor.coded())

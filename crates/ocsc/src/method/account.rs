@@ -1,7 +1,8 @@
 //! How much memory the methods hold while they learn, by their own account.
 
 use crate::real::Dtype;
-use crate::statistics::{Codes, Lags, Spectral, n_freqs};
+use crate::statistics::{Codes, Lags, Spectral, Window, n_freqs};
+use crate::update::Aocdl;
 use crate::{Atom, Shape};
 
 /// Counts the bytes that a run holds besides the program itself and what reads samples.
@@ -27,6 +28,10 @@ pub(crate) struct Facts {
     pub(crate) dtype: Dtype,
     /// The number of filters.
     pub(crate) n_filters: usize,
+    /// The number of base filters that all samples share; 0 for none.
+    pub(crate) base_filters: usize,
+    /// The number of base filters of methods whose filters depend on the sample.
+    pub(crate) n_base: usize,
     /// Their shape.
     pub(crate) filter: Shape,
     /// Samples coded between two updates.
@@ -104,7 +109,43 @@ impl Facts {
             statistics: self.lags(),
             // The sample, the residual, the residual in 8 bits, and the atoms and candidates, which are the more the denser the
             // code: photos at beta = 1 took 60 to 80 bytes in all.
-            working: product(&[self.batch_size, self.sample.len(), 2 * self.scalar() + 72]),
+            // The statistics of base filters are made in f64.
+            working: sum(&[
+                product(&[self.batch_size, self.sample.len(), 2 * self.scalar() + 72]),
+                product(&[self.n_filters, self.base_filters, Window::new(self.filter).lags(), size_of::<f64>()]),
+            ]),
+        }
+    }
+
+    pub(super) fn sgd(&self) -> Memory {
+        let filters = product(&[self.n_filters, self.filter.len()]);
+        let residual = product(&[self.sample.len(), size_of::<f64>() + 1]);
+        Memory {
+            statistics: product(&[filters, self.scalar()]),
+            // The gradient and that of a sample, and the residual.
+            working: sum(&[self.ocsc().working, product(&[2, filters, size_of::<f64>()]), residual]),
+        }
+    }
+
+    pub(super) fn aocdl(&self) -> Memory {
+        let numbers = Aocdl::<f32>::history_len(self.n_filters, self.filter);
+        let (history, wide) = (product(&[numbers, self.scalar()]), product(&[numbers, size_of::<f64>()]));
+        let residuals = product(&[self.batch_size, self.sample.len(), self.scalar() + size_of::<f64>() + 1 + 12]);
+        // Autocorrelations of every code at hand, of the size of the history.
+        let working = [self.ocsc().working, product(&[self.batch_size.saturating_add(2), wide]), residuals];
+        Memory { statistics: history, working: sum(&working) }
+    }
+
+    pub(super) fn scsc(&self) -> Memory {
+        let (r, filter) = (self.n_base, self.filter);
+        // The residual, autocorrelations of every filter's code and R maps at the positions of atoms, about as many as values.
+        let residual = product(&[self.sample.len(), size_of::<f64>() + 1]);
+        let windows = product(&[Aocdl::<f32>::history_len(self.n_filters, filter), size_of::<f64>()]);
+        let atom = self.bytes(size_of::<Atom<f32>>(), size_of::<Atom<f64>>());
+        let maps = product(&[self.batch_size, self.sample.pixels(), r, atom]) / 2;
+        Memory {
+            statistics: self.bytes(Lags::<f32>::bytes(r, filter), Lags::<f64>::bytes(r, filter)),
+            working: sum(&[self.ocsc().working, residual, product(&[2, windows]), maps]),
         }
     }
 

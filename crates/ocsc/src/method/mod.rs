@@ -8,10 +8,13 @@ mod account;
 pub(crate) use account::Facts;
 pub use account::Memory;
 
-use crate::coder::{self, ActiveSet, Admm, Coder, CodingConfig, Fista, Masked, Space};
+use crate::coder::{self, ActiveSet, Admm, Coder, CoderKind, CodingConfig, Fista, Masked, Omp, SampleFilters, Space};
 use crate::real::PerScalar;
 use crate::setting::{HasKind, Kind, Part};
-use crate::update::{self, BlockDescent, Cbpdn, Consensus, Fcsc, Ffcsc, Ocdl1, Ocdl2, Ocsc, Update, UpdatingConfig};
+use crate::update::{
+    self, Aocdl, BlockDescent, Cbpdn, Consensus, Fcsc, Ffcsc, Ocdl1, Ocdl2, OcscPaper, Scsc, Sgd, Update,
+    UpdatingConfig,
+};
 use crate::{Boundary, Dictionary, Error, Real, Result};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -143,7 +146,7 @@ methods! {
         masks: true,
         mixed_sizes: true,
         boundaries: true,
-        obeys: &[Part::ActiveSet, Part::Sweeps, Part::Lags],
+        obeys: &[Part::ActiveSet, Part::Sweeps, Part::SweepTolerance, Part::Lags, Part::Filters, Part::BaseFilters],
         parts: parts!(active_set, block_descent),
         account: Facts::ocsc,
     }
@@ -242,6 +245,39 @@ methods! {
         parts: parts!(fista_frequency, ocdl2),
         account: Facts::ocdl2,
     }
+    /// Stochastic gradient steps, no history, online (Liu et al. 2018).
+    Sgd = "sgd" {
+        text: "Online: stochastic gradient steps, no history, any sample sizes (Liu et al. 2018)",
+        schedule: Schedule::Online,
+        masks: true,
+        mixed_sizes: true,
+        boundaries: true,
+        obeys: &[Part::ActiveSet, Part::Steps],
+        parts: parts!(active_set, sgd),
+        account: Facts::sgd,
+    }
+    /// A history of one filter at a time, by components of samples, online (Veshki and Vorobyov 2023).
+    Aocdl = "aocdl" {
+        text: "Online: a history of single filters, K (2m-1)^2, any sample sizes (Veshki and Vorobyov 2023)",
+        schedule: Schedule::Online,
+        masks: true,
+        mixed_sizes: true,
+        boundaries: true,
+        obeys: &[Part::ActiveSet, Part::Sweeps, Part::SweepTolerance],
+        parts: parts!(active_set, aocdl),
+        account: Facts::aocdl,
+    }
+    /// Filters that depend on the sample, made of base filters, online (Wang et al. 2018, ICML).
+    Scsc = "scsc" {
+        text: "Online: filters that depend on the sample, of R base filters, any sample sizes (Wang et al. 2018)",
+        schedule: Schedule::Online,
+        masks: true,
+        mixed_sizes: true,
+        boundaries: true,
+        obeys: &[Part::ActiveSet, Part::Sweeps, Part::SweepTolerance, Part::Lags, Part::BaseFilters],
+        parts: parts!(sample_filters, scsc),
+        account: Facts::scsc,
+    }
     /// Sparse coding of patches, not convolutional, online (Algorithm 1; Mairal et al. 2010).
     Osc = "osc" {
         text: "Online sparse coding of patches, Algorithm 1: not convolutional (Mairal et al. 2010)",
@@ -259,6 +295,9 @@ const BATCH_ADMM: &[Part] = &[Part::Stopping, Part::Admm, Part::UpdateTolerance,
 const ONLINE_FISTA: &[Part] = &[Part::Iterations, Part::Stopping, Part::UpdateIterations, Part::UpdateTolerance];
 
 fn active_set<T: Real>(dictionary: &Dictionary<T>, to: &CodingConfig) -> Result<Box<dyn Coder<T>>> {
+    if to.active_set.coder == CoderKind::Omp {
+        return Ok(Box::new(Omp::new(dictionary, to.beta, to.boundary, to.active_set.clone())?));
+    }
     Ok(Box::new(ActiveSet::new(dictionary, to.beta, to.tol, to.boundary, to.active_set.clone())?))
 }
 
@@ -283,11 +322,12 @@ fn fista_frequency<T: Real>(dictionary: &Dictionary<T>, to: &CodingConfig) -> Re
 }
 
 fn block_descent<T: Real>(to: &UpdatingConfig) -> Box<dyn Update<T>> {
-    Box::new(BlockDescent::new(to.block_descent.clone(), to.boundary, to.seed))
+    let update = BlockDescent::new(to.block_descent.clone(), to.boundary, to.seed);
+    Box::new(update.loss(to.loss).constrained(to.filters.clone()))
 }
 
 fn ocsc_paper<T: Real>(to: &UpdatingConfig) -> Box<dyn Update<T>> {
-    Box::new(Ocsc::new(to.update.clone()))
+    Box::new(OcscPaper::new(to.update.clone()))
 }
 
 fn deconvnet_update<T: Real>(to: &UpdatingConfig) -> Box<dyn Update<T>> {
@@ -316,6 +356,23 @@ fn ocdl1<T: Real>(to: &UpdatingConfig) -> Box<dyn Update<T>> {
 
 fn ocdl2<T: Real>(to: &UpdatingConfig) -> Box<dyn Update<T>> {
     Box::new(Ocdl2::new(to.update.clone()))
+}
+
+fn sgd<T: Real>(to: &UpdatingConfig) -> Box<dyn Update<T>> {
+    Box::new(Sgd::new(to.update.clone(), to.boundary))
+}
+
+fn aocdl<T: Real>(to: &UpdatingConfig) -> Box<dyn Update<T>> {
+    Box::new(Aocdl::new(to.block_descent.clone(), to.boundary))
+}
+
+fn sample_filters<T: Real>(dictionary: &Dictionary<T>, to: &CodingConfig) -> Result<Box<dyn Coder<T>>> {
+    let inner = active_set(dictionary, to)?;
+    Ok(Box::new(SampleFilters::new(inner, dictionary, to.n_base, to.tol, to.boundary)))
+}
+
+fn scsc<T: Real>(to: &UpdatingConfig) -> Box<dyn Update<T>> {
+    Box::new(Scsc::new(to.block_descent.clone(), to.boundary, to.seed))
 }
 
 impl Method {
@@ -379,9 +436,15 @@ impl Method {
     }
 }
 
-/// Makes the coder for new data, whatever method learned the dictionary: all solve the same problem, and this is the fastest.
-pub(crate) fn fastest_coder<T: Real>(dictionary: &Dictionary<T>, to: &CodingConfig) -> Result<Box<dyn Coder<T>>> {
-    Method::Ocsc.coder(dictionary, to)
+/// Makes the coder for new data. All methods but one solve the same problem, for which one coder is the fastest; the filters of `scsc`
+/// depend on the sample.
+pub(crate) fn fastest_coder<T: Real>(
+    method: Method,
+    dictionary: &Dictionary<T>,
+    to: &CodingConfig,
+) -> Result<Box<dyn Coder<T>>> {
+    let method = if method == Method::Scsc { method } else { Method::Ocsc };
+    method.coder(dictionary, to)
 }
 
 impl fmt::Display for Method {

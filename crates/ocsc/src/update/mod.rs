@@ -9,6 +9,8 @@
 //! from statistics that it owns. Updates see samples and codes only to absorb them, and know nothing of coders.
 
 mod admm;
+mod aocdl;
+mod base_filters;
 mod batched;
 mod block_descent;
 mod cbpdn;
@@ -18,13 +20,19 @@ mod deconvnet;
 mod fcsc;
 mod ffcsc;
 mod fista;
+mod forgetting;
 mod ocdl1;
 mod ocdl2;
-mod ocsc;
+mod ocsc_paper;
+mod rank_one;
+mod recenter;
 mod reseed;
+mod scsc;
 mod settings;
+mod sgd;
 mod sweep;
 
+pub use aocdl::Aocdl;
 pub use block_descent::BlockDescent;
 pub(crate) use block_descent::Share;
 pub use cbpdn::Cbpdn;
@@ -32,12 +40,15 @@ pub use consensus::Consensus;
 pub use deconvnet::Deconvnet;
 pub use fcsc::Fcsc;
 pub use ffcsc::Ffcsc;
+pub use forgetting::Forgetting;
 pub use ocdl1::Ocdl1;
 pub use ocdl2::Ocdl2;
-pub use ocsc::Ocsc;
+pub use ocsc_paper::OcscPaper;
 pub(crate) use reseed::Patch;
+pub use scsc::Scsc;
 pub(crate) use settings::UpdatingConfig;
 pub use settings::{BlockDescentConfig, UpdateConfig};
+pub use sgd::Sgd;
 
 use crate::state::State;
 use crate::{Code, Dictionary, Real, Result, Sample};
@@ -73,6 +84,8 @@ pub struct Updated {
     /// Of a descent: the norm of D - project(D - gradient / L) in the last sweep, relative to the dictionary's norm; zero
     /// at stationary points only.
     pub stationarity: Option<f64>,
-    /// Filters that no code used and that were replaced by patches of the newest samples.
+    /// Filters that no code used, or that were shifted copies of others, and that were replaced by patches of the newest samples.
     pub reseeded: usize,
+    /// Filters that were moved so that their energy is in the middle.
+    pub recentered: usize,
 }

@@ -6,9 +6,10 @@ use ocsc::learner::{Step, initial, learner};
 use ocsc::memory::{Survey, memory};
 use ocsc::monitor::Silent;
 use ocsc::run::Run;
-use ocsc::settings::{ActiveSetConfig, BatchConfig, BlockDescentConfig, Boundary};
+use ocsc::setting::Part;
+use ocsc::settings::{ActiveSetConfig, BatchConfig, BlockDescentConfig, Boundary, Forgetting, Weights};
 use ocsc::train::{Observer, Snapshot};
-use ocsc::train::{Progress, Schedule, evaluate, refuse, train};
+use ocsc::train::{Progress, TrainOptions, evaluate, refuse, train};
 use ocsc::{Config, Dictionary, Learner, Method, Online, Real, Result, Sample, Shape};
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -23,7 +24,7 @@ fn start<T: Real>(config: &Config, channels: usize) -> Box<dyn Learner<T>> {
 
 fn learned<T: Real>(config: &Config, samples: &[Sample<T>]) -> Box<dyn Learner<T>> {
     let mut learner = start(config, samples[0].shape().channels);
-    train(learner.as_mut(), &samples, None, &Schedule::default(), Progress::default(), &mut Silent).unwrap();
+    train(learner.as_mut(), &samples, None, &TrainOptions::default(), Progress::default(), &mut Silent).unwrap();
     learner
 }
 
@@ -65,6 +66,8 @@ fn every_method_descends<T: Real>(channels: usize) {
         let config = config(method, 0.05);
         let (before, learner) = (start::<T>(&config, channels), learned(&config, &samples));
         let of = |d: &Dictionary<T>| match method {
+            // With the filters of the model, which samples start from: with their own, any start would do.
+            Method::Scsc => objective(&Config { method: Method::Ocsc, ..config.clone() }, d, &samples),
             Method::Osc => lasso(&config, d, &patches(&samples, d.shape())),
             _ => objective(&config, d, &samples),
         };
@@ -109,7 +112,7 @@ fn every_method_resumes<T: Real>(channels: usize) {
         for step in [1, 3, 8, 9] {
             let mut learner = start::<T>(&config, channels);
             let mut observer = SaveAt { path: &path, step };
-            let schedule = Schedule::default();
+            let schedule = TrainOptions::default();
             train(learner.as_mut(), &samples, None, &schedule, Progress::default(), &mut observer).unwrap();
             let (mut learner, progress) = load::<T>(&path).unwrap().resume().unwrap();
             assert_eq!(learner.step(), step, "{method}");
@@ -138,9 +141,9 @@ fn masked_samples_are_resumed_with_their_masks() {
     let whole = learned(&config, &samples);
     let mut learner = start::<f32>(&config, 1);
     let mut observer = SaveAt { path: &path, step: 4 };
-    train(learner.as_mut(), &samples, None, &Schedule::default(), Progress::default(), &mut observer).unwrap();
+    train(learner.as_mut(), &samples, None, &TrainOptions::default(), Progress::default(), &mut observer).unwrap();
     let (mut learner, progress) = load::<f32>(&path).unwrap().resume().unwrap();
-    train(learner.as_mut(), &samples, None, &Schedule::default(), progress, &mut Silent).unwrap();
+    train(learner.as_mut(), &samples, None, &TrainOptions::default(), progress, &mut Silent).unwrap();
     assert_eq!(learner.dictionary(), whole.dictionary());
 }
 
@@ -189,21 +192,21 @@ fn names_are_unique_and_parse() {
 #[test]
 fn settings_that_a_method_would_not_heed_are_refused() {
     let nonnegative = ActiveSetConfig { nonnegative: true, ..ActiveSetConfig::default() };
-    let weighted = ActiveSetConfig { weights: Some(vec![2.0; 5]), ..ActiveSetConfig::default() };
+    let weighted = ActiveSetConfig { weights: Weights::PerFilter(vec![2.0; 5]), ..ActiveSetConfig::default() };
     for method in Method::ALL {
         for (active_set, what) in [(&nonnegative, "non_negative"), (&weighted, "weights")] {
             let plain = config(method, 0.1);
             let config = Config { active_set: active_set.clone(), ..plain.clone() };
             let dictionary = initial::<f64>(&plain, 1).unwrap();
             let refusals = [config.validate().err(), learner(config, dictionary).err()];
-            if method == Method::Ocsc {
+            if method.obeys(Part::ActiveSet) {
                 assert!(refusals.iter().all(Option::is_none), "{refusals:?}");
                 continue;
             }
             for refusal in refusals {
                 let refusal = refusal.unwrap_or_else(|| panic!("{method} takes {what}")).to_string();
                 assert!(refusal.starts_with(&format!("{what}: expected ")), "{refusal}");
-                let why = format!("with the method `{method}`, which does not obey it (ocsc would)");
+                let why = format!("with the method `{method}`, which does not obey it (ocsc, sgd, aocdl, scsc would)");
                 assert!(refusal.contains(&why), "{refusal}");
             }
         }
@@ -332,7 +335,7 @@ fn batch_methods_end_where_sporco_does() {
         let config = Config { method, passes: 120, beta: number("beta"), ..Config::default() };
         let mut learner = learner(config.clone(), start.clone()).unwrap();
         assert!(relative(objective(&config, &start, &samples), number("start")) < 2e-3);
-        train(learner.as_mut(), &samples, None, &Schedule::default(), Progress::default(), &mut Silent).unwrap();
+        train(learner.as_mut(), &samples, None, &TrainOptions::default(), Progress::default(), &mut Silent).unwrap();
         let found = objective(&config, learner.dictionary(), &samples);
         let expected = number(if method == Method::Consensus { "consensus" } else { "cbpdn" });
         assert!(relative(found, expected) < 0.03, "{method}: {found}, SPORCO {expected}");
@@ -364,7 +367,7 @@ fn osc_agrees_with_scikit_learn() {
     assert!(distance(once.dictionary().data(), &expected) < 1e-3);
     assert!(relative(lasso(once.dictionary()), number("one_step_objective")) < 1e-3);
 
-    let many_steps = |forgetting: f64| {
+    let many_steps = |forgetting: Forgetting| {
         let block_descent = BlockDescentConfig { forgetting, ..BlockDescentConfig::default() };
         let mut many = learner(Config { block_descent, ..config.clone() }, start.clone()).unwrap();
         for first in (0..1200).step_by(12).map(|i| i % 120) {
@@ -373,7 +376,7 @@ fn osc_agrees_with_scikit_learn() {
         lasso(many.dictionary())
     };
     for (exponent, expected) in reference["many_steps_by_exponent"].as_object().unwrap() {
-        let (found, expected) = (many_steps(exponent.parse().unwrap()), expected.as_f64().unwrap());
+        let (found, expected) = (many_steps(exponent.parse::<Forgetting>().unwrap()), expected.as_f64().unwrap());
         assert!(relative(found, expected) < 1e-5, "exponent {exponent}: {found}, expected {expected}");
     }
     let found = many_steps(BlockDescentConfig::default().forgetting);

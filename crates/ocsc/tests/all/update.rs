@@ -5,7 +5,7 @@ use faer::linalg::solvers::{PartialPivLu, Solve};
 use faer::{Mat, c64};
 use ocsc::settings::{BlockDescentConfig, Boundary, UpdateConfig};
 use ocsc::testing::Fourier;
-use ocsc::update::{BlockDescent, Cbpdn, Consensus, Deconvnet, Fcsc, Ffcsc, Ocdl1, Ocdl2, Ocsc, Update};
+use ocsc::update::{Aocdl, BlockDescent, Cbpdn, Consensus, Deconvnet, Fcsc, Ffcsc, Ocdl1, Ocdl2, OcscPaper, Update};
 use ocsc::{Code, Dictionary, Real, Sample, Shape};
 use proptest::prelude::*;
 
@@ -111,7 +111,7 @@ impl Problem {
     }
 
     fn update(&self, config: UpdateConfig) -> Dictionary<f64> {
-        self.update_by(&mut Ocsc::new(config))
+        self.update_by(&mut OcscPaper::new(config))
     }
 
     fn update_by(&self, update: &mut dyn Update<f64>) -> Dictionary<f64> {
@@ -229,8 +229,9 @@ fn updates() -> Vec<(&'static str, Box<dyn Update<f64>>)> {
     let config = settings(5.0, 20_000, 1e-11);
     let sweeps = BlockDescentConfig { sweeps: 20_000, tol: 1e-11, reseed: false, ..BlockDescentConfig::default() };
     vec![
+        ("aocdl", Box::new(Aocdl::new(sweeps.clone(), Boundary::Circular))),
         ("ocsc", Box::new(BlockDescent::new(sweeps, Boundary::Circular, 0))),
-        ("ocsc-paper", Box::new(Ocsc::new(config.clone()))),
+        ("ocsc-paper", Box::new(OcscPaper::new(config.clone()))),
         ("deconvnet", Box::new(Deconvnet::new(config.clone()))),
         ("fcsc", Box::new(Fcsc::new(config.clone()))),
         ("ffcsc", Box::new(Ffcsc::new(config.clone()))),
@@ -274,8 +275,12 @@ fn masks_are_left_out_by_ffcsc_and_refused_by_the_others() {
         let (minimum, _) = problem.minimum();
         let found = problem.objective(&problem.update_by(&mut Ffcsc::new(config.clone())));
         assert!(relative(found, minimum) < 1e-6, "{found} {minimum}");
+        let sweeps = BlockDescentConfig { sweeps: 20_000, tol: 1e-11, ..BlockDescentConfig::default() };
+        let found = problem.objective(&problem.update_by(&mut Aocdl::new(sweeps, Boundary::Circular)));
+        assert!(relative(found, minimum) < 1e-6, "aocdl: {found} {minimum}");
         let (x, z) = &problem.pairs[0];
-        for (name, mut update) in updates().into_iter().filter(|(name, _)| !matches!(*name, "ocsc" | "ffcsc")) {
+        for (name, mut update) in updates().into_iter().filter(|(name, _)| !matches!(*name, "ocsc" | "ffcsc" | "aocdl"))
+        {
             let refused = update.absorb(x, z, &problem.start).unwrap_err().to_string();
             assert!(refused.contains("found a mask"), "{name}: {refused}");
         }
@@ -319,7 +324,7 @@ fn stays_feasible<T: Real>() {
     for seed in 0..20 {
         let axes = [1, 9, 8];
         let mut d = filters::<T>(9, [1, 4, 5], seed);
-        let mut update = Ocsc::new(UpdateConfig { max_iters: 1 + seed as usize % 4, ..UpdateConfig::default() });
+        let mut update = OcscPaper::new(UpdateConfig { max_iters: 1 + seed as usize % 4, ..UpdateConfig::default() });
         for step in 0..5 {
             let x = noise::<T>(axes, 100 * seed + step).map(|v| 30.0 * v);
             update.absorb(&x, &sparse_code(9, axes, 0.1, 100 * seed + step + 50), &d).unwrap();
@@ -345,7 +350,7 @@ fn dictionaries_are_feasible_exactly() {
 fn no_samples_no_update() {
     let mut d = filters::<f32>(3, [1, 3, 3], 1);
     let before = d.clone();
-    let mut update = Ocsc::<f32>::new(UpdateConfig::default());
+    let mut update = OcscPaper::<f32>::new(UpdateConfig::default());
     assert_eq!(update.update(&mut d).iterations, 0);
     assert_eq!(d, before);
     assert!(update.statistics().is_none());

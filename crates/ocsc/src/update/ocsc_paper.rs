@@ -19,16 +19,16 @@ use crate::{Code, Dictionary, Fourier, Real, Result, Sample};
 use num_complex::Complex;
 
 /// Updates the dictionary as the paper does.
-pub struct Ocsc<T: Real> {
+pub struct OcscPaper<T: Real> {
     config: UpdateConfig,
     /// Everything that depends on the samples' shape.
     plan: Option<Admm<T, Spectral<T>>>,
 }
 
-impl<T: Real> Ocsc<T> {
+impl<T: Real> OcscPaper<T> {
     /// Makes an update without statistics; they take the shape of the first sample.
     pub fn new(config: UpdateConfig) -> Self {
-        Ocsc { config, plan: None }
+        OcscPaper { config, plan: None }
     }
 
     /// Returns the statistics, if there are any yet.
@@ -57,7 +57,7 @@ fn default_rho<T: Real>(code: &Code<T>) -> f64 {
     4.0 * mean_power(code)
 }
 
-impl<T: Real> Update<T> for Ocsc<T> {
+impl<T: Real> Update<T> for OcscPaper<T> {
     fn absorb(&mut self, sample: &Sample<T>, code: &Code<T>, dictionary: &Dictionary<T>) -> Result<()> {
         // Before a plan is made for it.
         sample.check_whole()?;
