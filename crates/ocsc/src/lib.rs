@@ -23,7 +23,7 @@
 //! | method | coder | statistics and update | schedule | cost of one pass / memory |
 //! |---|---|---|---|---|
 //! | [`Method::Ocsc`] (default) | [`coder::ActiveSet`] | [`statistics::Lags`], [`update::BlockDescent`] | [`Online`] | about 5 N K P M, and K^2 M^2 per update / K^2 (2m-1)^2 |
-//! | [`Method::OcscPaper`] | [`coder::Admm`] | [`statistics::Spectral`], [`update::Ocsc`] | [`Online`] | N K^2 P + N K P log P / K^2 P |
+//! | [`Method::OcscPaper`] | [`coder::Admm`] | [`statistics::Spectral`], [`update::OcscPaper`] | [`Online`] | N K^2 P + N K P log P / K^2 P |
 //! | [`Method::Deconvnet`] | [`coder::Deconvnet`] | [`update::Deconvnet`] | [`Batch`] | N K P M / samples and non-zeros |
 //! | [`Method::Fcsc`] | [`coder::Admm`] | [`statistics::Codes`], [`update::Fcsc`] | [`Batch`] | N K^2 P + K^3 P / N K P |
 //! | [`Method::Ffcsc`] | [`coder::Masked`] | [`statistics::Codes`], [`update::Ffcsc`] | [`Batch`] | min(N, K)^2 (N + K) P / N K P |
@@ -31,13 +31,16 @@
 //! | [`Method::Consensus`] | [`coder::Admm`] | [`statistics::Codes`], [`update::Consensus`] | [`Batch`] | N K P / 2 N K P |
 //! | [`Method::Ocdl1`] | [`coder::Fista`], spatial | [`update::Ocdl1`] | [`Online`] | N (K P M + K^2 M^2) / K^2 M^2 |
 //! | [`Method::Ocdl2`] | [`coder::Fista`], frequency | [`update::Ocdl2`] | [`Online`] | N K^2 P / K^2 P, 2-3 times |
+//! | [`Method::Sgd`] | [`coder::ActiveSet`] | [`update::Sgd`] | [`Online`] | as `ocsc`, and M per non-zero / the dictionary |
+//! | [`Method::Aocdl`] | [`coder::ActiveSet`] | [`update::Aocdl`] | [`Online`] | as `ocsc`, and K M^2 per update / K (2m-1)^2 |
+//! | [`Method::Scsc`] | [`coder::SampleFilters`] | [`statistics::Lags`], [`update::Scsc`] | [`Online`] | a few times `ocsc` / R^2 (2m-1)^2 |
 //! | [`Method::Osc`] | lasso on patches | [`learner::Osc`] | online | N P K M / K^2 + K M, not convolutional |
 //!
-//! m is the filter's side, M its area, P the pixels, K the filters, N the samples; iterations are not counted. [`memory`]
+//! m is the filter's side, M its area, P the pixels, K the filters, R the base filters, N the samples; iterations are not counted. [`memory`]
 //! states in advance what a method will hold. [`Learner`] is what they have in common, whatever the schedule. Several processes
 //! learn one dictionary with [`Method::Ocsc`] as a team ([`comm`]).
 //!
-//! Read [`learner`], [`coder::Admm`], [`statistics::Spectral`], [`update::Ocsc`] and [`train`] in this order, beside the
+//! Read [`learner`], [`coder::Admm`], [`statistics::Spectral`], [`update::OcscPaper`] and [`train`] in this order, beside the
 //! paper; [`notation`] maps its symbols to ours and says where we differ from the print. Then [`coder::ActiveSet`],
 //! [`statistics::Lags`] and [`update::BlockDescent`] show how the same problem is solved on the non-zeros only.
 //!
@@ -72,11 +75,13 @@ struct Readme;
 
 mod array;
 mod axes;
+pub mod beta;
 mod boundary;
 pub mod checkpoint;
 mod code;
 pub mod coder;
 pub mod comm;
+pub mod constraint;
 #[cfg(feature = "ndarray")]
 mod conversions;
 mod convolve;
@@ -88,12 +93,14 @@ pub mod file;
 pub mod fingerprint;
 mod fourier;
 pub mod learner;
+mod loss;
 pub mod memory;
 pub mod method;
 pub mod metrics;
 pub mod monitor;
 #[doc = include_str!("../NOTATION.md")]
 pub mod notation {}
+mod penalty;
 pub mod preprocess;
 mod random;
 mod real;
@@ -103,11 +110,15 @@ mod sample;
 pub mod setting;
 pub mod settings;
 mod simd;
+mod span;
+mod sparsity;
+mod spatial;
 mod state;
 pub mod statistics;
 mod system;
 pub mod text;
 pub mod train;
+pub mod tune;
 pub mod update;
 pub mod verify;
 
@@ -125,8 +136,11 @@ pub use dictionary::Dictionary;
 pub use error::{Error, Result};
 pub(crate) use fourier::{Fourier, Scratch};
 pub use learner::{Batch, Learner, Online};
+pub use loss::Loss;
 pub use method::Method;
+pub use penalty::Penalty;
 pub use real::{Dtype, PerScalar, Real};
 pub use sample::{Sample, Samples, Shape};
 pub use settings::Config;
+pub use sparsity::Sparsity;
 pub use state::State;

@@ -12,7 +12,18 @@ pub use crate::system::{ensure_free, ensure_within};
 /// Returns what learning holds, with `n_samples` samples of (at most) this shape and filters of this shape.
 pub fn memory<T: Real>(config: &Config, n_samples: usize, sample: Shape, filter: Shape) -> Memory {
     let (n_filters, batch_size) = (config.n_filters, config.batch_size);
-    config.method.account(&Facts { dtype: T::DTYPE, n_filters, filter, batch_size, n_samples, sample })
+    let n_base = config.block_descent.n_base(n_filters);
+    let base_filters = config.block_descent.base_filters;
+    config.method.account(&Facts {
+        dtype: T::DTYPE,
+        n_filters,
+        base_filters,
+        n_base,
+        filter,
+        batch_size,
+        n_samples,
+        sample,
+    })
 }
 
 /// Says what the samples of a run are like.

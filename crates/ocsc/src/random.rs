@@ -8,6 +8,11 @@ pub(crate) const INITIAL: u64 = 0;
 /// The stream of the places that an initial dictionary takes its patches from.
 pub(crate) const PATCHES: u64 = u64::MAX;
 
+/// The stream of samples that are spread over a set.
+pub(crate) const SPREAD: u64 = u64::MAX - 1;
+/// The stream of values that are hidden.
+pub(crate) const HIDDEN: u64 = u64::MAX - 2;
+
 /// Returns the stream of a pass's visiting order.
 pub(crate) fn visits(pass: usize) -> u64 {
     1 + pass as u64

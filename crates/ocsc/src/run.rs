@@ -21,13 +21,17 @@
 //! the memory, makes the initial dictionary, and chooses beta if it is to be a fraction of the largest useful one. With
 //! [`Run::comm`] the first process does so, and all of them learn.
 
+use crate::beta::BetaMax;
 use crate::checkpoint::{Saved, from_bytes, to_bytes};
 use crate::comm::{Comm, broadcast};
-use crate::learner::{Distributed, Learner, coder, learner};
+use crate::constraint::Constraint;
+use crate::learner::{Distributed, Learner, learner};
 use crate::memory::Survey;
 use crate::settings::RunConfig;
 use crate::text::counted;
-use crate::train::{Observer, Outcome, Progress, Schedule, Stream, name_samples, train, train_stream, visiting_order};
+use crate::train::{
+    Observer, Outcome, Progress, Stream, TrainOptions, name_samples, train, train_stream, visiting_order,
+};
 use crate::{Config, Dictionary, Error, Real, Result, Sample, Samples, Shape};
 use std::path::Path;
 use std::sync::Arc;
@@ -78,23 +82,26 @@ impl Team {
 pub struct Started<T: Real> {
     learner: Box<dyn Learner<T>>,
     progress: Progress,
-    schedule: Schedule,
+    schedule: TrainOptions,
     beta: Option<ChosenBeta>,
     survey: Option<Survey>,
 }
 
-/// How beta was chosen as a fraction of the smallest one with all-zero codes.
-#[derive(Clone, Debug, PartialEq)]
+/// How beta was chosen, see [`crate::beta`].
+#[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ChosenBeta {
     /// The fraction.
     pub ratio: f64,
-    /// The smallest beta with all-zero codes for the samples that were looked at.
-    pub largest: f64,
-    /// How many samples were looked at.
-    pub samples: usize,
-    /// The name of the first of them.
-    pub first: String,
+    /// What it is a fraction of.
+    pub of: BetaMax,
+}
+
+impl ChosenBeta {
+    /// Returns the beta.
+    pub fn beta(&self) -> f64 {
+        self.ratio * self.of.median
+    }
 }
 
 impl<T: Real> Run<T> {
@@ -175,10 +182,10 @@ fn processes(team: Option<&Team>) -> usize {
 }
 
 /// Returns when a run is to stop and to look.
-fn schedule(options: &RunConfig, test_every: Option<usize>, strict: bool) -> Schedule {
+fn schedule(options: &RunConfig, test_every: Option<usize>, strict: bool) -> TrainOptions {
     // A limit beyond what a duration holds is no limit.
     let time_limit = options.time_limit.and_then(|limit| Duration::try_from_secs_f64(limit).ok());
-    Schedule { stop_tol: options.stop_tol, time_limit, test_every, strict }
+    TrainOptions { stop_tol: options.stop_tol, time_limit, test_every, strict }
 }
 
 /// The samples of a run that is about to start.
@@ -197,12 +204,12 @@ impl<T: Real> Ready<'_, T> {
             0 => self.begin_for_all(config, init),
             _ => Ok((Vec::new(), None)),
         };
-        let beta = bytes.as_ref().ok().and_then(|(_, beta)| beta.clone());
+        let beta = bytes.as_ref().ok().and_then(|(_, beta)| *beta);
         let bytes = broadcast(&*team.comm, bytes.map(|(model, _)| model))?;
         let saved = from_bytes::<T>(&bytes, Path::new("start"))?;
         let survey = self.survey(&saved.config, saved.dictionary.shape(), None)?;
         let learner = team.member(saved.config, saved.dictionary)?;
-        Ok(Started { learner, progress: Progress::default(), schedule: Schedule::default(), beta, survey })
+        Ok(Started { learner, progress: Progress::default(), schedule: TrainOptions::default(), beta, survey })
     }
 
     /// Begins a run that several processes will make, and returns its model file with how beta was chosen.
@@ -214,6 +221,7 @@ impl<T: Real> Ready<'_, T> {
 
     fn begin_alone(&self, mut config: Config, init: Init<T>) -> Result<Started<T>> {
         config.validate()?;
+        config.filters.check_start(matches!(init, Init::Given(_)))?;
         let order = visiting_order(self.samples.len(), config.seed, 0);
         let (first, sample) = first_usable(self.samples, &order, self.strict)?;
         let filter = match &init {
@@ -232,17 +240,17 @@ impl<T: Real> Ready<'_, T> {
         // Before there are filters, since these may be too many.
         let survey = self.survey(&config, filter, Some((first, sample.shape().spatial())))?;
         let rank = config.filter_shape.len();
-        let dictionary = match init {
+        let constraint = Constraint::new(&config.filters, config.n_filters, filter, rank)?;
+        let mut dictionary = match init {
             Init::Random => Dictionary::random(config.n_filters, filter, rank, config.seed)?,
             Init::Patches => Dictionary::from_patches(config.n_filters, filter, rank, self.samples, config.seed)?,
             Init::Given(dictionary) => dictionary,
         };
-        let batch = &order[..config.batch_size.min(order.len())];
-        let ratio = self.options.beta_ratio;
-        let beta = ratio.map(|ratio| self.choose_beta(&config, &dictionary, ratio, first, batch)).transpose()?;
-        config.beta = beta.as_ref().map_or(config.beta, |beta| beta.ratio * beta.largest);
+        constraint.begin(&mut dictionary, config.seed)?;
+        let beta = self.options.beta_ratio.map(|ratio| self.choose_beta(&config, filter, ratio)).transpose()?;
+        config.beta = beta.map_or(config.beta, |beta| beta.beta());
         let learner = learner(config, dictionary)?;
-        Ok(Started { learner, progress: Progress::default(), schedule: Schedule::default(), beta, survey })
+        Ok(Started { learner, progress: Progress::default(), schedule: TrainOptions::default(), beta, survey })
     }
 
     /// Goes on from a checkpoint, or from a finished model with new statistics.
@@ -256,7 +264,7 @@ impl<T: Real> Ready<'_, T> {
             false => (make(saved.config.obeyed(), saved.dictionary.clone())?, Progress::default()),
         };
         let survey = self.survey(learner.config(), learner.dictionary().shape(), None)?;
-        Ok(Started { learner, progress, schedule: Schedule::default(), beta: None, survey })
+        Ok(Started { learner, progress, schedule: TrainOptions::default(), beta: None, survey })
     }
 
     /// Refuses what does not fit the filters, the method or the memory, as far as it is known before samples are read; `read` is
@@ -285,34 +293,14 @@ impl<T: Real> Ready<'_, T> {
         Ok(Some(survey))
     }
 
-    /// Finds the smallest beta with all-zero codes for the first batch.
-    fn choose_beta(
-        &self,
-        config: &Config,
-        dictionary: &Dictionary<T>,
-        ratio: f64,
-        first: usize,
-        batch: &[usize],
-    ) -> Result<ChosenBeta> {
+    /// Chooses beta as a fraction of the largest useful one.
+    fn choose_beta(&self, config: &Config, filter: Shape, ratio: f64) -> Result<ChosenBeta> {
         crate::setting::positive("beta_ratio", ratio)?;
-        let mut coder = coder(config, dictionary, config.tol)?;
-        let mut largest = 0.0_f64;
-        for &i in batch {
-            match self.samples.draw(i, 0) {
-                Ok(sample) => {
-                    dictionary.check_sample_shape(sample.shape())?;
-                    largest = largest.max(coder.beta_max(&sample)?);
-                }
-                Err(error) if self.strict || error.is_system_failure() => return Err(error),
-                Err(_) => {}
-            }
-        }
-        let first = self.samples.name(first);
-        if largest <= 0.0 {
-            let found = format!("samples of zeros, {first} first");
-            return Err(Error::invalid("beta_ratio", "a first batch with a beta to take the ratio of", found));
-        }
-        Ok(ChosenBeta { ratio, largest, samples: batch.len(), first })
+        let of = BetaMax::of_patches(config, filter, self.samples, self.strict)?;
+        let chosen = ChosenBeta { ratio, of };
+        // Rounding may leave nothing of the smallest numbers.
+        crate::setting::positive("beta_ratio times the median", chosen.beta())?;
+        Ok(chosen)
     }
 }
 

@@ -60,8 +60,16 @@ pub enum Part {
     Admm,
     /// Statistics that forget, and sweeps of block descent over them.
     Sweeps,
+    /// Sweeps of block descent that end when a tolerance holds.
+    SweepTolerance,
     /// Block descent on lag statistics.
     Lags,
+    /// What filters may be.
+    Filters,
+    /// Filters made of base filters.
+    BaseFilters,
+    /// An update that makes gradient steps of given lengths.
+    Steps,
     /// An update that iterates until a tolerance holds.
     UpdateTolerance,
     /// An update that iterates as often as `update_iters` says.
@@ -88,6 +96,10 @@ pub enum Kind {
     OptionalNumbers,
     /// A length for every axis.
     Lengths,
+    /// Any number of sizes, each one length for every axis or one for each.
+    Sizes,
+    /// A number, or a text in its place.
+    NumberOrText,
     /// One of these words.
     Choice(&'static [&'static str]),
     /// A text.
@@ -96,6 +108,8 @@ pub enum Kind {
     OptionalText,
     /// A number of bytes, or none.
     OptionalBytes,
+    /// A whole number from 0 up, or none.
+    OptionalCount,
 }
 
 /// Says which values of a setting are accepted.
@@ -271,10 +285,13 @@ impl Kind {
             Kind::OptionalNumber => "optional-number",
             Kind::OptionalNumbers => "optional-numbers",
             Kind::Lengths => "lengths",
+            Kind::Sizes => "sizes",
+            Kind::NumberOrText => "number-or-text",
             Kind::Choice(_) => "choice",
             Kind::Text => "text",
             Kind::OptionalText => "optional-text",
             Kind::OptionalBytes => "optional-bytes",
+            Kind::OptionalCount => "optional-count",
         }
     }
 
@@ -342,6 +359,14 @@ impl HasKind for Vec<usize> {
 
 impl HasKind for Option<usize> {
     const KIND: Kind = Kind::OptionalBytes;
+}
+
+impl HasKind for Option<u64> {
+    const KIND: Kind = Kind::OptionalCount;
+
+    fn count(&self) -> Option<u64> {
+        *self
+    }
 }
 
 impl HasKind for f64 {

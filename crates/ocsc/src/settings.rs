@@ -12,11 +12,12 @@ use crate::{Axes, Error, Method, Result};
 use serde_json::Value;
 
 pub use crate::boundary::Boundary;
-pub use crate::coder::{ActiveSetConfig, CoderConfig, StopRule};
+pub use crate::coder::{ActiveSetConfig, CoderConfig, CoderKind, StopRule, Weights};
+pub use crate::constraint::{FilterConfig, Scale, Scales};
 pub use crate::real::Dtype;
 pub use crate::setting;
 pub use crate::setting::{Kind, Setting};
-pub use crate::update::{BlockDescentConfig, UpdateConfig};
+pub use crate::update::{BlockDescentConfig, Forgetting, UpdateConfig};
 
 settings! {
     /// Holds the settings of learning and coding. `Config::default()` is the paper's experiment: K = 100, 11x11, beta = 1.
@@ -36,7 +37,7 @@ settings! {
         /// Codes are this close to optimal: relative duality gap, or as `stop` says.
         tol: f64 = 0.01, check(Check::Positive), value_name("TOL"), in_code("tol"), effect(Effect::Both);
         /// What lies outside a sample: itself again (circular), zeros (zero), or nothing that counts (free); all methods but
-        /// ocsc take circular.
+        /// ocsc, sgd, aocdl and scsc take circular.
         boundary: Boundary = Boundary::Circular, effect(Effect::Coding);
         /// Seeds the initial dictionary and the visiting order.
         seed: u64 = 0, name("random_state"), flag("seed"), value_name("SEED");
@@ -56,8 +57,10 @@ settings! {
         active_set: ActiveSetConfig;
         /// The settings of the dictionary updates of all methods but `ocsc` and `osc`.
         update: UpdateConfig;
-        /// The settings of the dictionary update of `ocsc`; `osc` takes its forgetting and its sweeps.
+        /// The settings of the dictionary update of `ocsc` and `scsc`; `aocdl` and `osc` take its forgetting and its sweeps.
         block_descent: BlockDescentConfig;
+        /// What filters may be.
+        filters: FilterConfig;
         /// The settings of the batch methods.
         batch: BatchConfig;
     }
@@ -77,8 +80,8 @@ settings! {
 settings! {
     /// Holds the settings of one run, which model files do not hold.
     pub struct RunConfig at "run" {
-        /// Instead of beta: this fraction of the smallest beta with all-zero codes, for the first batch visited.
-        beta_ratio: Option<f64> = None, check(Check::Positive), value_name("RATIO");
+        /// Instead of beta: this fraction of the smallest beta with all-zero codes, in the median over up to 64 samples.
+        beta_ratio: Option<f64> = None, check(Check::Positive), value_name("RATIO"), in_code("beta-ratio");
         /// Stop when the relative changes of codes and dictionary over a pass are both below this (the paper: 1e-3).
         stop_tol: Option<f64> = None, check(Check::Positive), value_name("TOL");
         /// Stop after so many seconds of learning.
@@ -91,7 +94,8 @@ settings! {
 /// Returns all settings, in the order in which they are best explained.
 pub fn all() -> impl Iterator<Item = &'static Setting> {
     // The settings of a run stand beside those of the model that they belong to.
-    let groups = [ActiveSetConfig::SETTINGS, BlockDescentConfig::SETTINGS, CoderConfig::SETTINGS];
+    let groups =
+        [ActiveSetConfig::SETTINGS, BlockDescentConfig::SETTINGS, FilterConfig::SETTINGS, CoderConfig::SETTINGS];
     let groups = groups.into_iter().chain([UpdateConfig::SETTINGS, BatchConfig::SETTINGS, RunConfig::SETTINGS]);
     Config::SETTINGS.iter().chain(groups.flatten())
 }
@@ -102,6 +106,20 @@ pub fn find(name: &str) -> Option<&'static Setting> {
 }
 
 impl Config {
+    /// Returns the settings of the paper's experiment on photos: gray, contrast-normalised and tapered, circular, 100 filters of
+    /// 11x11, beta = 1, one pass. They are said one by one, whatever the defaults are or become.
+    pub fn paper() -> Self {
+        Config {
+            n_filters: 100,
+            filter_shape: vec![11, 11],
+            beta: 1.0,
+            passes: 1,
+            boundary: Boundary::Circular,
+            preprocess: Preprocess::images(),
+            ..Config::default()
+        }
+    }
+
     /// Refuses what the mathematics cannot take and what the method would not obey, once, at the door.
     pub fn validate(&self) -> Result<()> {
         self.validate_values()?;
@@ -140,7 +158,15 @@ impl Config {
     /// their method had not obeyed, and such a dictionary codes new data as any other.
     pub(crate) fn validate_values(&self) -> Result<()> {
         self.check_values()?;
-        self.active_set.check_weights(self.n_filters)?;
+        self.active_set.check_problem(self.n_filters)?;
+        self.filters.check_together()?;
+        if self.block_descent.base_filters > 0
+            && (self.filters != FilterConfig::default() || self.block_descent.recenter)
+        {
+            let expected =
+                "0 beside constraints on filters and recentring, which combinations of base filters do not keep";
+            return Err(Error::invalid("base_filters", expected, self.block_descent.base_filters));
+        }
         if !self.method.takes_boundary(self.boundary) {
             let expected = format!("circular for the method `{}`", self.method);
             return Err(Error::invalid("boundary", expected, format!("{:?}", self.boundary)));
@@ -149,12 +175,14 @@ impl Config {
             let found = format!("{:?}", self.filter_shape);
             return Err(Error::invalid("filter_shape", "one to three lengths of at least 1", found));
         }
-        Ok(())
+        self.block_descent.check_base_filters(self.n_filters)
     }
 
     /// Returns the settings of the coder that the method learns with.
     pub(crate) fn learning(&self) -> CodingConfig {
         let mut coding = self.coding(self.tol);
+        // Statistics are of codes that the penalty made.
+        coding.active_set.refit = false;
         if self.method.is_batch() {
             coding.coder.max_iters = self.batch.code_iters;
         }
@@ -169,6 +197,7 @@ impl Config {
             boundary: self.boundary,
             coder: self.coder.clone(),
             active_set: self.active_set.clone(),
+            n_base: self.block_descent.n_base(self.n_filters),
         }
     }
 
@@ -178,7 +207,8 @@ impl Config {
         if self.method.is_batch() {
             update.max_iters = self.batch.update_iters;
         }
-        UpdatingConfig { boundary: self.boundary, seed: self.seed, update, block_descent: self.block_descent.clone() }
+        let (block_descent, filters, loss) = (self.block_descent.clone(), self.filters.clone(), self.active_set.loss);
+        UpdatingConfig { boundary: self.boundary, loss, seed: self.seed, update, block_descent, filters }
     }
 }
 

@@ -7,7 +7,7 @@
 //! b^p =   sum_i x_i conj(z_i)                       K, for every channel of the samples
 //! ```
 //!
-//! so that the dictionary's row at p solves (C^p)^-1 d = b^p + rho (v - theta), see [`crate::update::Ocsc`]. A code is one
+//! so that the dictionary's row at p solves (C^p)^-1 d = b^p + rho (v - theta), see [`crate::update::OcscPaper`]. A code is one
 //! for all channels, so they share C^p, which takes the memory and the time.
 //!
 //! **Sums, not averages.** The paper averages, and its printed recursion for C_t (eq. `C_update`) yields

@@ -9,7 +9,7 @@ use crate::learner::coder;
 use crate::metrics::{mse, psnr_of};
 use crate::monitor::{Monitor, Silent, check_wanted};
 use crate::text::counted;
-use crate::{Config, Dictionary, Error, Real, Result, Sample, Samples};
+use crate::{Config, Dictionary, Error, Real, Result, Sample, Samples, Sparsity};
 use serde::Serialize;
 use std::time::Instant;
 
@@ -21,12 +21,14 @@ pub const TEST_TOL: f64 = 0.003;
 pub struct Evaluation {
     /// How many.
     pub samples: usize,
-    /// data_term + beta l1.
+    /// data_term + penalty.
     pub objective: f64,
-    /// 1/2 ||x - D z||^2.
+    /// 1/2 ||x - D z||^2, or as the loss says.
     pub data_term: f64,
-    /// ||z||_1.
+    /// ||z||_1, weighted where there are weights.
     pub l1: f64,
+    /// What codes pay: beta times the l1 norm, or as the penalty says.
+    pub penalty: f64,
     /// The worst relative duality gap.
     pub gap: f64,
     /// PSNR of the reconstructions, in the domain of the codes (after preprocessing).
@@ -35,11 +37,36 @@ pub struct Evaluation {
     pub psnr_peak: f64,
     /// Non-zeros per code.
     pub nonzeros: f64,
+    /// The same as a share of the samples' observed values, over all samples.
+    pub nonzeros_share: f64,
+    /// How many codes are all zeros.
+    pub empty: usize,
     /// Wall time of coding all of them.
     pub seconds: f64,
+    /// Values per sample that a robust loss counts less than others; left out of JSON where there are none.
+    #[serde(skip_serializing_if = "is_none_of_them")]
+    pub outliers: f64,
     /// Samples that could not be read or do not fit the filters; left out of JSON where there are none.
     #[serde(skip_serializing_if = "is_zero")]
     pub skipped: usize,
+}
+
+impl Evaluation {
+    /// Returns how sparse the codes are.
+    pub fn sparsity(&self) -> Sparsity {
+        let nonzeros = self.nonzeros * self.samples as f64;
+        let values = if nonzeros > 0.0 { nonzeros / self.nonzeros_share } else { 0.0 };
+        Sparsity {
+            codes: self.samples,
+            empty: self.empty,
+            nonzeros: nonzeros.round() as usize,
+            values: values.round() as usize,
+        }
+    }
+}
+
+fn is_none_of_them(n: &f64) -> bool {
+    *n == 0.0
 }
 
 fn is_zero(n: &usize) -> bool {
@@ -127,26 +154,40 @@ pub fn evaluate_by<T: Real>(
         return Err(none_left(samples.len(), first_bad));
     }
     let scale = if peak > 0.0 { peak } else { 1.0 };
-    for [_, data_term, l1, objective, gap, nonzeros, mse] in all {
-        let psnr = psnr_of(mse, scale);
+    let n = all.len() as f64;
+    let mut values = 0.0;
+    for [_, data_term, l1, penalty, objective, gap, nonzeros, outliers, mse, observed] in all {
+        values += observed;
+        sum.empty += usize::from(nonzeros == 0.0);
         sum.gap = sum.gap.max(gap);
-        let means = [&mut sum.data_term, &mut sum.l1, &mut sum.objective, &mut sum.nonzeros, &mut sum.psnr];
-        means.into_iter().zip([data_term, l1, objective, nonzeros, psnr]).for_each(|(mean, value)| *mean += value);
+        for (mean, value) in [
+            (&mut sum.data_term, data_term),
+            (&mut sum.l1, l1),
+            (&mut sum.penalty, penalty),
+            (&mut sum.objective, objective),
+            (&mut sum.nonzeros, nonzeros),
+            (&mut sum.outliers, outliers),
+            (&mut sum.psnr, psnr_of(mse, scale)),
+        ] {
+            *mean += value;
+        }
     }
-    let n = sum.samples as f64;
-    for mean in [&mut sum.objective, &mut sum.data_term, &mut sum.l1, &mut sum.psnr, &mut sum.nonzeros] {
+    sum.nonzeros_share = sum.nonzeros / values.max(1.0);
+    let Evaluation { data_term, l1, penalty, objective, nonzeros, outliers, psnr, .. } = &mut sum;
+    for mean in [data_term, l1, penalty, objective, nonzeros, outliers, psnr] {
         *mean /= n;
     }
     Ok(sum)
 }
 
-/// A sample's number, data term, l1 norm, objective, relative gap, non-zeros and mean squared error.
-type Measures = [f64; 7];
+/// A sample's number, data term, l1 norm, penalty, objective, relative gap, non-zeros, outliers, mean squared error and observed
+/// values.
+type Measures = [f64; 10];
 
 /// What one member found out.
 struct Measured {
     samples: Vec<Measures>,
-    /// Why the first sample that could not be coded could not.
+    /// The reason why the first sample that could not be coded could not.
     first_bad: Option<String>,
     /// The wall time of coding.
     seconds: f64,
@@ -173,15 +214,19 @@ fn measure<T: Real>(
             for v in sample.observed() {
                 (measured.low, measured.high) = (measured.low.min(v.f64()), measured.high.max(v.f64()));
             }
-            let reconstruction = &coded.code.reconstruct(dictionary, config.boundary)?;
+            let reconstruction =
+                &coded.code.reconstruct(coded.filters.as_ref().unwrap_or(dictionary), config.boundary)?;
             measured.samples.push([
                 part.number(i) as f64,
                 coded.objective.data_term,
                 coded.objective.l1,
+                coded.penalty,
                 coded.total(),
                 coded.relative_gap(),
                 coded.code.nonzeros() as f64,
+                coded.outliers as f64,
                 mse(sample, reconstruction)?,
+                sample.n_observed() as f64,
             ]);
             each(part.number(i), Ok(Represented { sample, coded, reconstruction }))
         }
@@ -198,12 +243,12 @@ pub fn refuse<T: Real>(_index: usize, item: Result<Represented<'_, T>>) -> Resul
     item.map(drop)
 }
 
-/// That nothing is left to work on.
+/// Says that nothing is left to work on.
 pub(super) fn none_left(of: usize, first: Option<String>) -> Error {
     Error::Source(format!("none of {} could be used; the first: {}", counted(of, "sample"), first.unwrap_or_default()))
 }
 
-/// So many samples, or those with so many numbers, are coded at the same time.
+/// The most samples, and the most numbers in them, that are coded at the same time.
 const TOGETHER: usize = 16;
 const TOGETHER_NUMBERS: usize = 1 << 20;
 

@@ -35,13 +35,13 @@ use rand::seq::SliceRandom;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::Duration;
-use stopping::StopRule;
+use stopping::Stopping;
 use test_set::TestSet;
 
 /// How long to train and how often to look. The number of passes, the batch size and the seed are in
 /// [`Config`](crate::Config).
 #[derive(Clone, Debug, Default)]
-pub struct Schedule {
+pub struct TrainOptions {
     /// Stops when the relative changes of Z and D over a pass are both below this (the paper: 1e-3).
     pub stop_tol: Option<f64>,
     /// Stops after this much learning time.
@@ -80,7 +80,7 @@ pub struct Progress {
     pub reseeded: usize,
 }
 
-/// Why a run ended.
+/// Says why a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
     /// All passes were made.
@@ -96,7 +96,7 @@ pub enum Ended {
 /// How a run ended.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// Why.
+    /// The reason why it ended.
     pub ended: Ended,
     /// Where.
     pub progress: Progress,
@@ -109,7 +109,7 @@ pub fn train<T: Real>(
     learner: &mut dyn Learner<T>,
     samples: &dyn Samples<T>,
     test: Option<&dyn Samples<T>>,
-    schedule: &Schedule,
+    schedule: &TrainOptions,
     mut progress: Progress,
     observer: &mut dyn Observer<T>,
 ) -> Result<Outcome> {
@@ -138,12 +138,12 @@ pub fn train_stream<T: Real>(
     passes: usize,
     stream: &mut dyn Stream<T>,
     test: Option<&dyn Samples<T>>,
-    schedule: &Schedule,
+    schedule: &TrainOptions,
     progress: Progress,
     observer: &mut dyn Observer<T>,
 ) -> Result<Outcome> {
     // Nobody could say later which sample of a test set was left out.
-    let tests = TestSet::new(test, &Schedule { strict: true, ..schedule.clone() });
+    let tests = TestSet::new(test, &TrainOptions { strict: true, ..schedule.clone() });
     let feed = &mut StreamFeed::new(stream, learner.config().batch_size);
     Loop::new(learner, feed, tests, schedule, progress.pass + passes, progress).run(observer)
 }
@@ -153,11 +153,11 @@ struct Loop<'a, T: Real> {
     learner: &'a mut dyn Learner<T>,
     feed: &'a mut dyn Feed<T>,
     tests: TestSet<'a, T>,
-    schedule: &'a Schedule,
+    schedule: &'a TrainOptions,
     /// The run is finished when this pass is reached.
     passes: usize,
     comm: Arc<dyn Comm>,
-    rule: StopRule<T>,
+    rule: Stopping<T>,
     progress: Progress,
     /// How long the run had waited for samples before it was resumed.
     waited: f64,
@@ -205,11 +205,11 @@ impl<'a, T: Real> Loop<'a, T> {
         learner: &'a mut dyn Learner<T>,
         feed: &'a mut dyn Feed<T>,
         tests: TestSet<'a, T>,
-        schedule: &'a Schedule,
+        schedule: &'a TrainOptions,
         passes: usize,
         progress: Progress,
     ) -> Self {
-        let rule = StopRule::new(schedule.stop_tol, learner.dictionary());
+        let rule = Stopping::new(schedule.stop_tol, learner.dictionary());
         let (comm, waited) = (learner.comm(), progress.waiting_seconds);
         Loop { learner, feed, tests, schedule, passes, comm, rule, progress, waited }
     }
@@ -351,7 +351,7 @@ impl<'a, T: Real> Loop<'a, T> {
     }
 }
 
-/// The order of visits in one pass: a permutation that depends on the seed and the pass alone, so that a resumed run
+/// Returns the order of visits in one pass: a permutation that depends on the seed and the pass alone, so that a resumed run
 /// goes on in the same order.
 pub fn visiting_order(n_samples: usize, seed: u64, pass: usize) -> Vec<usize> {
     let mut rng = random::stream(seed, random::visits(pass));

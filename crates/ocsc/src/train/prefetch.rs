@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 const READERS: usize = 4;
 /// A shorter wait is none.
 const PATIENCE: Duration = Duration::from_millis(1);
-/// So many samples, or those with so many numbers, wait in the queue at most.
+/// The most samples, and the most numbers in them, that wait in the queue.
 const SAMPLES: usize = 32;
 const NUMBERS: usize = 1 << 20;
 

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 const FOLLOWED: usize = 16;
 
 /// The paper's stopping rule, over whole passes.
-pub(super) struct StopRule<T: Real> {
+pub(super) struct Stopping<T: Real> {
     tol: Option<f64>,
     dictionary: Dictionary<T>,
     codes: BTreeMap<usize, Code<T>>,
@@ -21,9 +21,9 @@ pub(super) struct StopRule<T: Real> {
     changes: Vec<f64>,
 }
 
-impl<T: Real> StopRule<T> {
+impl<T: Real> Stopping<T> {
     pub(super) fn new(tol: Option<f64>, dictionary: &Dictionary<T>) -> Self {
-        StopRule { tol, dictionary: dictionary.clone(), codes: BTreeMap::new(), changes: Vec::new() }
+        Stopping { tol, dictionary: dictionary.clone(), codes: BTreeMap::new(), changes: Vec::new() }
     }
 
     /// Looks at the codes of a step, also at those of the other members: next time a sample may be another one's.

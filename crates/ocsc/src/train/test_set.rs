@@ -1,6 +1,6 @@
 //! When the test set is evaluated, and what came of it.
 
-use super::{Evaluation, Progress, Represented, Schedule, TEST_TOL, evaluate_by};
+use super::{Evaluation, Progress, Represented, TEST_TOL, TrainOptions, evaluate_by};
 use super::{Observer, Snapshot};
 use crate::comm::Shard;
 use crate::learner::{Learner, Step};
@@ -17,7 +17,7 @@ pub(super) struct TestSet<'a, T: Real> {
 }
 
 impl<'a, T: Real> TestSet<'a, T> {
-    pub(super) fn new(set: Option<&'a dyn Samples<T>>, schedule: &Schedule) -> Self {
+    pub(super) fn new(set: Option<&'a dyn Samples<T>>, schedule: &TrainOptions) -> Self {
         TestSet { set, every: schedule.test_every, strict: schedule.strict, last: None }
     }
 

@@ -5,7 +5,7 @@ use crate::common::*;
 use ocsc::checkpoint::{Saved, load, save};
 use ocsc::learner::Step;
 use ocsc::monitor::Silent;
-use ocsc::train::{Ended, Progress, Schedule, train};
+use ocsc::train::{Ended, Progress, TrainOptions, train};
 use ocsc::train::{Observer, Snapshot};
 use ocsc::{Config, Online, Real, Result, Sample, Shape};
 use proptest::prelude::*;
@@ -51,7 +51,7 @@ fn resumed_run_is_the_uninterrupted_one<T: Real>((mut config, samples): (Config,
     config.update.reset = reset;
     let channels = samples[0].shape().channels;
     let mut whole = Online::<T>::new(config.clone(), channels).unwrap();
-    let schedule = Schedule::default();
+    let schedule = TrainOptions::default();
     let outcome = train(&mut whole, &samples, None, &schedule, Progress::default(), &mut Silent).unwrap();
     assert_eq!((outcome.ended, outcome.progress.step), (Ended::Finished, 9));
     // Within a pass, at the end of a pass, at the end of the run.
@@ -120,7 +120,7 @@ fn checkpoint<T: Real>(path: &Path) {
     let (config, samples) = tiny::<T>();
     let mut learner = Online::<T>::new(config, 1).unwrap();
     let mut observer = SaveAt { path, step: 2, stop: true };
-    train(&mut learner, &samples, None, &Schedule::default(), Progress::default(), &mut observer).unwrap();
+    train(&mut learner, &samples, None, &TrainOptions::default(), Progress::default(), &mut observer).unwrap();
 }
 
 #[test]

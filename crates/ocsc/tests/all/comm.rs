@@ -7,7 +7,7 @@ use ocsc::comm::{Comm, Shard, Solo, all_gather, all_gather_results, broadcast};
 use ocsc::learner::{Distributed, Step, initial};
 use ocsc::monitor::{Monitor, Silent};
 use ocsc::settings::Boundary;
-use ocsc::train::{Ended, Evaluation, Outcome, Progress, Schedule, evaluate, evaluate_by, refuse, train};
+use ocsc::train::{Ended, Evaluation, Outcome, Progress, TrainOptions, evaluate, evaluate_by, refuse, train};
 use ocsc::train::{Observer, Snapshot};
 use ocsc::{Config, Dictionary, Error, Learner, Online, Real, Result, Sample, Samples, Shape};
 use std::ops::ControlFlow;
@@ -149,7 +149,7 @@ impl<T: Real> Observer<T> for Diary {
 type Ran<T> = (Result<Outcome>, Dictionary<T>, Diary, Vec<u8>);
 
 /// A run of one process.
-fn alone<T: Real>(config: &Config, samples: &dyn Samples<T>, schedule: &Schedule) -> Ran<T> {
+fn alone<T: Real>(config: &Config, samples: &dyn Samples<T>, schedule: &TrainOptions) -> Ran<T> {
     let dictionary = initial(config, 1).unwrap();
     let mut learner = Online::<T>::with_dictionary(config.clone(), dictionary).unwrap();
     ran(&mut learner, samples, schedule, Progress::default(), Diary::default())
@@ -158,7 +158,7 @@ fn alone<T: Real>(config: &Config, samples: &dyn Samples<T>, schedule: &Schedule
 fn ran<T: Real>(
     learner: &mut dyn Learner<T>,
     samples: &dyn Samples<T>,
-    schedule: &Schedule,
+    schedule: &TrainOptions,
     progress: Progress,
     mut diary: Diary,
 ) -> Ran<T> {
@@ -178,7 +178,7 @@ fn by_team<T: Real>(
     reproducible: bool,
     config: &Config,
     samples: &dyn Samples<T>,
-    schedule: &Schedule,
+    schedule: &TrainOptions,
 ) -> Vec<Ran<T>> {
     together(size, |comm| {
         let dictionary = initial(config, 1).unwrap();
@@ -194,12 +194,13 @@ fn a_reproducible_team_learns_what_one_process_learns_bit_for_bit() {
     let samples = mixed::<f32>(11, &[4]);
     for (boundary, batch) in [(Boundary::Circular, 4), (Boundary::Zero, 3), (Boundary::Free, 11), (Boundary::Zero, 1)] {
         let config = config(boundary, batch);
-        let (outcome, dictionary, diary, saved) = alone(&config, &samples, &Schedule::default());
+        let (outcome, dictionary, diary, saved) = alone(&config, &samples, &TrainOptions::default());
         assert_eq!(diary.skipped, ["sample 4 is damaged"]);
         assert_eq!((diary.tests.len(), outcome.unwrap().progress.samples), (3, 30));
         for size in if batch == 4 { &[1, 2, 3, 13][..] } else { &[2, 4] }.iter().copied() {
             let mut skipped = Vec::new();
-            for (rank, ran) in by_team(size, true, &config, &samples, &Schedule::default()).into_iter().enumerate() {
+            for (rank, ran) in by_team(size, true, &config, &samples, &TrainOptions::default()).into_iter().enumerate()
+            {
                 let here = format!("{boundary:?}, batch {batch}, rank {rank} of {size}");
                 assert_eq!(ran.0.unwrap().ended, Ended::Finished, "{here}");
                 assert!(ran.1 == dictionary, "{here}");
@@ -219,7 +220,7 @@ fn any_team_learns_the_same() {
     let samples = mixed::<f64>(6, &[]);
     for (beta, filters) in [(2.5, 9), (0.1, 2)] {
         let config = Config { beta, n_filters: filters, passes: 2, ..config(Boundary::Circular, 4) };
-        let (_, dictionary, diary, _) = alone(&config, &samples, &Schedule::default());
+        let (_, dictionary, diary, _) = alone(&config, &samples, &TrainOptions::default());
         // Pairs of atoms of the four samples of a batch, of 12x10 to 27x24 pixels, that are closer than 4 in each direction;
         // phi has 8 times 7x7 lags for each block of 8 filters that is not before the row's own.
         let pairs = |positions: f64| diary.steps.iter().map(move |step| 4.0 * step.4 * step.4 / 2.0 * 49.0 / positions);
@@ -228,7 +229,7 @@ fn any_team_learns_the_same() {
         assert!(if beta > 1.0 { largest < phi / 2.0 } else { smallest > phi / 2.0 }, "{smallest} to {largest}, {phi}");
         let mut first: Option<Ran<f64>> = None;
         for size in [1, 2, 3, 4, 7] {
-            for ran in by_team(size, false, &config, &samples, &Schedule::default()) {
+            for ran in by_team(size, false, &config, &samples, &TrainOptions::default()) {
                 let change = ran.1.relative_change(&dictionary);
                 assert!(change < 1e-9, "beta {beta}, {size} members: {change:e}");
                 assert_eq!(ran.2.steps.len(), diary.steps.len());
@@ -255,12 +256,12 @@ fn a_team_reseeds_as_one_process() {
     data[half..].fill(0.0);
     start = Dictionary::new(config.n_filters, start.shape(), 2, data).unwrap();
     let mut learner = Online::with_dictionary(config.clone(), start.clone()).unwrap();
-    let one = ran(&mut learner, &samples, &Schedule::default(), Progress::default(), Diary::default());
+    let one = ran(&mut learner, &samples, &TrainOptions::default(), Progress::default(), Diary::default());
     assert!(one.1.norms().iter().all(|norm| *norm > 0.0), "all filters were replaced");
     let comm = together(3, |comm| {
         let learner = Distributed::with_dictionary(config.clone(), start.clone(), comm).unwrap();
         let diary = Diary::default();
-        ran(&mut learner.reproducible(true), &samples, &Schedule::default(), Progress::default(), diary)
+        ran(&mut learner.reproducible(true), &samples, &TrainOptions::default(), Progress::default(), diary)
     });
     comm.iter().for_each(|ran| assert!(ran.1 == one.1));
 }
@@ -268,12 +269,12 @@ fn a_team_reseeds_as_one_process() {
 #[test]
 fn a_checkpoint_goes_on_with_another_number_of_members() {
     let (samples, config) = (mixed::<f32>(10, &[7]), config(Boundary::Free, 4));
-    let (_, dictionary, diary, saved) = alone(&config, &samples, &Schedule::default());
+    let (_, dictionary, diary, saved) = alone(&config, &samples, &TrainOptions::default());
     let stopped = together(3, |comm| {
         let learner = Distributed::with_dictionary(config.clone(), initial(&config, 1).unwrap(), comm.clone()).unwrap();
         // Rank 1 alone wants to stop, as after a signal.
         let diary = Diary { stop_at: (comm.rank() == 1).then_some(4), ..Diary::default() };
-        ran(&mut learner.reproducible(true), &samples, &Schedule::default(), Progress::default(), diary)
+        ran(&mut learner.reproducible(true), &samples, &TrainOptions::default(), Progress::default(), diary)
     });
     assert!(stopped.iter().all(|ran| ran.0.as_ref().unwrap().ended == Ended::Stopped && ran.2.steps.len() == 4));
     let checkpoint = from_bytes::<f32>(&stopped[0].3, Path::new("checkpoint")).unwrap();
@@ -283,7 +284,7 @@ fn a_checkpoint_goes_on_with_another_number_of_members() {
                 Ok(Box::new(Distributed::with_dictionary(config, d, comm.clone())?.reproducible(true)))
             };
             let (mut learner, progress) = checkpoint.resume_with(make).unwrap();
-            ran(learner.as_mut(), &samples, &Schedule::default(), progress, Diary::default())
+            ran(learner.as_mut(), &samples, &TrainOptions::default(), progress, Diary::default())
         });
         for ran in finished {
             assert!(ran.1 == dictionary && ran.3 == saved, "{size} members");
@@ -292,7 +293,7 @@ fn a_checkpoint_goes_on_with_another_number_of_members() {
     }
     // And one process goes on with a team's work.
     let (mut learner, progress) = checkpoint.resume().unwrap();
-    let one = ran(learner.as_mut(), &samples, &Schedule::default(), progress, Diary::default());
+    let one = ran(learner.as_mut(), &samples, &TrainOptions::default(), progress, Diary::default());
     assert!(one.1 == dictionary);
 }
 
@@ -301,7 +302,7 @@ fn a_checkpoint_goes_on_with_another_number_of_members() {
 fn a_team_stops_together() {
     let samples = mixed::<f64>(8, &[]);
     let config = Config { passes: 200, ..config(Boundary::Circular, 4) };
-    let schedule = Schedule { stop_tol: Some(0.02), ..Schedule::default() };
+    let schedule = TrainOptions { stop_tol: Some(0.02), ..TrainOptions::default() };
     let one = alone(&config, &samples, &schedule);
     let ended = one.0.unwrap();
     assert_eq!(ended.ended, Ended::Converged);
@@ -309,7 +310,7 @@ fn a_team_stops_together() {
         let outcome = ran.0.unwrap();
         assert_eq!((outcome.ended, outcome.progress.step), (Ended::Converged, ended.progress.step));
     }
-    let schedule = Schedule { time_limit: Some(std::time::Duration::ZERO), ..Schedule::default() };
+    let schedule = TrainOptions { time_limit: Some(std::time::Duration::ZERO), ..TrainOptions::default() };
     for ran in by_team(3, true, &config, &samples, &schedule) {
         let outcome = ran.0.unwrap();
         assert_eq!((outcome.ended, outcome.progress.step), (Ended::TimeLimit, 1));
@@ -321,7 +322,7 @@ fn a_team_stops_together() {
 #[test]
 fn when_a_member_is_stopped_all_are() {
     let (samples, config) = (mixed::<f32>(10, &[7]), config(Boundary::Free, 5));
-    let (_, dictionary, diary, _) = alone(&config, &samples, &Schedule::default());
+    let (_, dictionary, diary, _) = alone(&config, &samples, &TrainOptions::default());
     // Rank 1 codes two or three samples of a batch, and its part of four test samples after each pass.
     let mut furthest = (0, 0);
     for after in [0, 1, 4, 6, 9] {
@@ -330,7 +331,7 @@ fn when_a_member_is_stopped_all_are() {
             let learner = Distributed::with_dictionary(config.clone(), dictionary, comm.clone()).unwrap();
             let monitor = (comm.rank() == 1).then(|| Arc::new(Enough { after, ..Enough::default() }));
             let diary = Diary { monitor, ..Diary::default() };
-            ran(&mut learner.reproducible(true), &samples, &Schedule::default(), Progress::default(), diary)
+            ran(&mut learner.reproducible(true), &samples, &TrainOptions::default(), Progress::default(), diary)
         });
         let place = |ran: &Ran<f32>| timeless(ran.0.as_ref().unwrap().progress);
         assert!(stopped.iter().all(|ran| ran.0.as_ref().unwrap().ended == Ended::Stopped), "after {after}");
@@ -346,7 +347,7 @@ fn when_a_member_is_stopped_all_are() {
                     Ok(Box::new(Distributed::with_dictionary(config, d, comm.clone())?.reproducible(true)))
                 };
                 let (mut learner, progress) = checkpoint.resume_with(make).unwrap();
-                ran(learner.as_mut(), &samples, &Schedule::default(), progress, Diary::default())
+                ran(learner.as_mut(), &samples, &TrainOptions::default(), progress, Diary::default())
             });
             for ran in finished {
                 assert!(ran.1 == dictionary, "after {after}");
@@ -360,20 +361,20 @@ fn when_a_member_is_stopped_all_are() {
 #[test]
 fn when_a_member_fails_all_do() {
     let config = config(Boundary::Circular, 6);
-    let strict = Schedule { strict: true, ..Schedule::default() };
+    let strict = TrainOptions { strict: true, ..TrainOptions::default() };
     for ran in by_team(3, false, &config, &mixed::<f32>(6, &[5]), &strict) {
         let message = ran.0.unwrap_err().to_string();
         assert!(message.starts_with("rank ") && message.contains(" of 3: sample 5 is damaged"), "{message}");
     }
     // Nothing can be read at all.
-    for ran in by_team(2, false, &config, &mixed::<f32>(3, &[0, 1, 2]), &Schedule::default()) {
+    for ran in by_team(2, false, &config, &mixed::<f32>(3, &[0, 1, 2]), &TrainOptions::default()) {
         let message = ran.0.unwrap_err().to_string();
         assert!(message.contains("none of 3 samples could be used"), "{message}");
     }
     // A value whose square overflows is found by the member that codes it.
     let mut samples = mixed::<f32>(6, &[]);
     samples.0[2] = Some(Sample::new(Shape::image(9, 9), vec![1e30; 81]).unwrap());
-    for ran in by_team(2, false, &config, &samples, &Schedule::default()) {
+    for ran in by_team(2, false, &config, &samples, &TrainOptions::default()) {
         let message = ran.0.unwrap_err().to_string();
         assert!(message.contains("rank ") && message.contains("1e30"), "{message}");
     }

@@ -5,8 +5,8 @@ use ocsc::coder::{Admm, Coder};
 use ocsc::monitor::Silent;
 use ocsc::settings::{Boundary, CoderConfig, UpdateConfig};
 use ocsc::statistics::Spectral;
-use ocsc::train::{Progress, Schedule, evaluate, refuse, train};
-use ocsc::update::{Ocsc, Update};
+use ocsc::train::{Progress, TrainOptions, evaluate, refuse, train};
+use ocsc::update::{OcscPaper, Update};
 use ocsc::{Atom, Code, Config, Dictionary, Online, Sample, Shape};
 
 fn refused<T>(result: ocsc::Result<T>, expected: &str) {
@@ -147,7 +147,7 @@ fn the_papers_statistics_take_one_size() {
 
     let mixed = vec![noise::<f32>([1, 8, 9], 0), noise([1, 8, 9], 1), noise([1, 9, 9], 2)];
     let mut learner = Online::<f32>::new(small_config(2, &[3, 3], 0.5), 1).unwrap();
-    let result = train(&mut learner, &mixed, None, &Schedule::default(), Progress::default(), &mut Silent);
+    let result = train(&mut learner, &mixed, None, &TrainOptions::default(), Progress::default(), &mut Silent);
     refused(result, "sample ");
     let mut statistics = Spectral::<f32>::new(2, Shape::image(4, 4), 1.0);
     refused(statistics.absorb(&noise([1, 4, 4], 0), &Code::zero(3, [1, 4, 4])), "2 filters");
@@ -166,7 +166,7 @@ fn the_papers_method_takes_no_masks() {
     let mut coder = Admm::new(&d, 1.0, 0.1, CoderConfig::default()).unwrap();
     refused(coder.code(&masked, None), "masks: expected the methods `ocsc` or `ffcsc`");
     refused(coder.beta_max(&masked), "found a mask");
-    refused(Ocsc::new(UpdateConfig::default()).absorb(&masked, &code, &d), "found a mask");
+    refused(OcscPaper::new(UpdateConfig::default()).absorb(&masked, &code, &d), "found a mask");
     refused(Spectral::new(2, shape, 1.0).absorb(&masked, &code), "found a mask");
     refused(Online::with_dictionary(small_config(2, &[3, 3], 1.0), d).unwrap().partial_fit(&masked), "found a mask");
 }
@@ -177,7 +177,7 @@ fn data_sets_must_not_be_empty() {
     let mut learner = Online::<f32>::new(config.clone(), 1).unwrap();
     let (none, some) = (vec![], vec![noise::<f32>([1, 8, 8], 0)]);
     let run = |learner: &mut Online<f32>, data: &Vec<_>, test: &Vec<_>| {
-        train(learner, data, Some(test), &Schedule::default(), Progress::default(), &mut Silent)
+        train(learner, data, Some(test), &TrainOptions::default(), Progress::default(), &mut Silent)
     };
     refused(run(&mut learner, &none, &some), "data set");
     refused(run(&mut learner, &some, &none), "test set");

@@ -6,7 +6,7 @@ use ocsc::learner::Step;
 use ocsc::monitor::Silent;
 use ocsc::settings::Boundary;
 use ocsc::train::{Observer, Snapshot};
-use ocsc::train::{Progress, Schedule, evaluate, refuse, train};
+use ocsc::train::{Progress, TrainOptions, evaluate, refuse, train};
 use ocsc::{Config, Dictionary, Method, Online, Real, Result, Sample, Shape};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ fn config(boundary: Boundary) -> Config {
 
 fn learned<T: Real>(config: &Config, samples: &[Sample<T>], channels: usize) -> Online<T> {
     let mut learner = Online::new(config.clone(), channels).unwrap();
-    train(&mut learner, &samples, None, &Schedule::default(), Progress::default(), &mut Silent).unwrap();
+    train(&mut learner, &samples, None, &TrainOptions::default(), Progress::default(), &mut Silent).unwrap();
     learner
 }
 
@@ -91,9 +91,9 @@ fn a_resumed_run_ends_at_the_same_bytes() {
             let path = folder.path().join("checkpoint.safetensors");
             let mut whole = Online::new(config(boundary), 1).unwrap();
             let mut observer = SaveAt { step, path: path.clone() };
-            train(&mut whole, &samples, None, &Schedule::default(), Progress::default(), &mut observer).unwrap();
+            train(&mut whole, &samples, None, &TrainOptions::default(), Progress::default(), &mut observer).unwrap();
             let (mut resumed, progress) = load::<T>(&path).unwrap().resume().unwrap();
-            train(resumed.as_mut(), &samples, None, &Schedule::default(), progress, &mut Silent).unwrap();
+            train(resumed.as_mut(), &samples, None, &TrainOptions::default(), progress, &mut Silent).unwrap();
             assert_eq!(resumed.dictionary(), whole.dictionary());
         }
     }

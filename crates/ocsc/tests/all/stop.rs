@@ -6,7 +6,7 @@ use ocsc::coder::{ActiveSet, Coder, Status};
 use ocsc::learner::{Step, initial, learner};
 use ocsc::monitor::{Monitor, Round, Silent};
 use ocsc::settings::{ActiveSetConfig, Boundary};
-use ocsc::train::{Ended, Outcome, Progress, Schedule, Stream, evaluate, evaluate_by, refuse, train, train_stream};
+use ocsc::train::{Ended, Outcome, Progress, Stream, TrainOptions, evaluate, evaluate_by, refuse, train, train_stream};
 use ocsc::train::{Observer, Snapshot};
 use ocsc::{Config, Error, Learner, Method, Real, Result, Sample, Samples};
 use std::ops::ControlFlow;
@@ -95,10 +95,10 @@ fn a_batch_that_is_stopped_is_not_learned_and_the_run_goes_on_bit_for_bit() {
     for method in Method::ALL {
         let (config, samples) = setting(method);
         let mut whole = started(&config);
-        train(whole.as_mut(), &samples, None, &Schedule::default(), Progress::default(), &mut Silent).unwrap();
+        train(whole.as_mut(), &samples, None, &TrainOptions::default(), Progress::default(), &mut Silent).unwrap();
         for (after, learned, step) in [(2, 0, 0), (6, 4, 1), (15, 13, 4)] {
             let (mut learner, mut notes) = (started(&config), Notes::stopping_after(after));
-            let schedule = Schedule::default();
+            let schedule = TrainOptions::default();
             let outcome = train(learner.as_mut(), &samples, None, &schedule, Progress::default(), &mut notes).unwrap();
             assert_eq!(outcome.ended, Ended::Stopped, "{method}");
             let progress = outcome.progress;
@@ -118,7 +118,7 @@ fn a_batch_that_is_stopped_is_not_learned_and_the_run_goes_on_bit_for_bit() {
 fn an_evaluation_that_is_stopped_is_made_after_resuming() {
     let (config, samples) = setting(Method::Ocsc);
     for (test_every, told) in [(None, "pass 2 tested"), (Some(5), "pass 2 tested")] {
-        let schedule = Schedule { test_every, ..Schedule::default() };
+        let schedule = TrainOptions { test_every, ..TrainOptions::default() };
         let mut whole = started(&config);
         let mut notes = Notes::stopping_after(usize::MAX);
         let expected = train(whole.as_mut(), &samples, Some(&samples), &schedule, Progress::default(), &mut notes);
@@ -147,7 +147,7 @@ fn an_evaluation_that_is_stopped_is_made_after_resuming() {
 fn the_observer_may_save_before_an_evaluation_and_hears_how_far_it_is() {
     let (config, samples) = setting(Method::Ocsc);
     let (config, test) = (Config { passes: 1, ..config }, &samples[..2].to_vec());
-    let schedule = Schedule { test_every: Some(8), ..Schedule::default() };
+    let schedule = TrainOptions { test_every: Some(8), ..TrainOptions::default() };
     let (mut learner, mut notes) = (started(&config), Notes::stopping_after(usize::MAX));
     train(learner.as_mut(), &samples, Some(test), &schedule, Progress::default(), &mut notes).unwrap();
     let testing = ["testing 0/2", "testing 1/2", "testing 2/2"];
@@ -167,11 +167,11 @@ fn the_final_model_is_evaluated_however_the_run_ends() {
     let (config, samples) = setting(Method::Ocsc);
     let config = Config { batch_size: 1, ..config };
     let limit = Some(std::time::Duration::ZERO);
-    let time_limit = Schedule { test_every: Some(5), time_limit: limit, ..Schedule::default() };
-    let converged = Schedule { test_every: Some(7), stop_tol: Some(1e9), ..Schedule::default() };
-    let all = Schedule { test_every: Some(5), ..Schedule::default() };
+    let time_limit = TrainOptions { test_every: Some(5), time_limit: limit, ..TrainOptions::default() };
+    let converged = TrainOptions { test_every: Some(7), stop_tol: Some(1e9), ..TrainOptions::default() };
+    let all = TrainOptions { test_every: Some(5), ..TrainOptions::default() };
     // A pass whose last step was evaluated is not evaluated again.
-    let by_chance = Schedule { test_every: Some(9), ..Schedule::default() };
+    let by_chance = TrainOptions { test_every: Some(9), ..TrainOptions::default() };
     for (schedule, ended, tested_at) in [
         (time_limit, Ended::TimeLimit, vec![1]),
         (converged, Ended::Converged, vec![7, 14, 18]),
@@ -213,7 +213,7 @@ fn a_stream_is_evaluated_when_asked_and_at_the_end_and_may_be_stopped() {
     let (config, samples) = setting(Method::Ocsc);
     let test = &samples[..2].to_vec();
     for (test_every, expected) in [(Some(8), vec![8, 17, 18]), (Some(9), vec![9, 18]), (None, vec![9, 18])] {
-        let schedule = Schedule { test_every, ..Schedule::default() };
+        let schedule = TrainOptions { test_every, ..TrainOptions::default() };
         let (mut learner, mut notes) = (started(&config), Notes::stopping_after(usize::MAX));
         let mut stream = Again(samples.clone(), 0);
         let begun = Progress::default();
@@ -225,7 +225,7 @@ fn a_stream_is_evaluated_when_asked_and_at_the_end_and_may_be_stopped() {
     for (after, told) in [(6, ["step 1", "end"]), (9, ["testing 0/2", "end"])] {
         let (mut learner, mut notes) = (started(&config), Notes::stopping_after(after));
         let (mut stream, begun) = (Again(samples.clone(), 0), Progress::default());
-        let schedule = Schedule::default();
+        let schedule = TrainOptions::default();
         let outcome = train_stream(learner.as_mut(), 2, &mut stream, Some(test), &schedule, begun, &mut notes).unwrap();
         assert_eq!((outcome.ended, outcome.progress.pass), (Ended::Stopped, 0));
         assert_eq!(notes.told[notes.told.len() - 2..], told, "{:?}", notes.told);
@@ -323,7 +323,7 @@ fn a_failing_machine_ends_a_run_and_a_failing_file_does_not() {
     {
         let broken = Broken(samples.clone(), 7, reason);
         let mut learner = started(&config);
-        let schedule = Schedule::default();
+        let schedule = TrainOptions::default();
         let ran = train(learner.as_mut(), &broken, None, &schedule, Progress::default(), &mut Silent);
         let tested =
             train(started(&config).as_mut(), &samples, Some(&broken), &schedule, Progress::default(), &mut Silent);

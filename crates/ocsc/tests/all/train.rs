@@ -3,7 +3,7 @@
 use crate::common::*;
 use ocsc::learner::Step;
 use ocsc::monitor::Silent;
-use ocsc::train::{Ended, Outcome, Progress, Schedule, evaluate, refuse, train, visiting_order};
+use ocsc::train::{Ended, Outcome, Progress, TrainOptions, evaluate, refuse, train, visiting_order};
 use ocsc::train::{Observer, Snapshot};
 use ocsc::{Config, Dictionary, Method, Online, Real, Result, Sample, Samples, Shape};
 use std::ops::ControlFlow;
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 fn learn<T: Real>(config: &Config, samples: &[Sample<T>]) -> Online<T> {
     let mut learner = Online::new(config.clone(), 1).unwrap();
-    train(&mut learner, &samples, None, &Schedule::default(), Progress::default(), &mut Silent).unwrap();
+    train(&mut learner, &samples, None, &TrainOptions::default(), Progress::default(), &mut Silent).unwrap();
     learner
 }
 
@@ -80,7 +80,7 @@ fn training_lowers_the_objective_of_unseen_samples() {
     let mut learner = Online::<f32>::new(config.clone(), 1).unwrap();
     let before = objective(&config, learner.dictionary(), unseen);
     let mut observer = Recorder::default();
-    let schedule = Schedule { test_every: Some(4), ..Schedule::default() };
+    let schedule = TrainOptions { test_every: Some(4), ..TrainOptions::default() };
     let outcome = train(&mut learner, seen, Some(unseen), &schedule, Progress::default(), &mut observer).unwrap();
     let after = objective(&config, learner.dictionary(), unseen);
     assert!(after < 0.9 * before, "{before} {after}");
@@ -103,7 +103,7 @@ fn training_finds_filters_that_span_channels() {
         let config = small_config(8, size, 0.2);
         let mut learner = Online::<f64>::new(config.clone(), channels).unwrap();
         let before = objective(&config, learner.dictionary(), unseen);
-        train(&mut learner, seen, None, &Schedule::default(), Progress::default(), &mut Silent).unwrap();
+        train(&mut learner, seen, None, &TrainOptions::default(), Progress::default(), &mut Silent).unwrap();
         let (after, best) = (objective(&config, learner.dictionary(), unseen), objective(&config, &truth, unseen));
         assert!(after < 1.02 * best, "{axes:?}: from {before} to {after}, and {best} with the planted filters");
     }
@@ -143,7 +143,7 @@ impl<T: Real> Observer<T> for Recorder {
     }
 }
 
-fn run<T: Real>(config: &Config, samples: &[Sample<T>], schedule: &Schedule, observer: &mut Recorder) -> Outcome {
+fn run<T: Real>(config: &Config, samples: &[Sample<T>], schedule: &TrainOptions, observer: &mut Recorder) -> Outcome {
     let mut learner = Online::<T>::new(config.clone(), 1).unwrap();
     train(&mut learner, &samples, None, schedule, Progress::default(), observer).unwrap()
 }
@@ -198,21 +198,21 @@ fn single_precision_learns_the_same() {
     let config = Config { tol: 1e-4, passes: 1, ..config };
     let (_, single) = tiny::<f32>();
     let (mut a, mut b) = (Recorder::default(), Recorder::default());
-    run(&config, &samples, &Schedule::default(), &mut a);
-    run(&config, &single, &Schedule::default(), &mut b);
+    run(&config, &samples, &TrainOptions::default(), &mut a);
+    run(&config, &single, &TrainOptions::default(), &mut b);
     assert!(distance(&b.objectives, &a.objectives) < 1e-3, "{:?} {:?}", a.objectives, b.objectives);
 }
 
 /// Both samples of a batch reach the statistics: the dictionary is that of two separate absorptions with one update.
 #[test]
 fn a_batch_is_absorbed_whole() {
-    use ocsc::update::{Ocsc, Update};
+    use ocsc::update::{OcscPaper, Update};
     let (config, samples) = tiny::<f64>();
     let mut learner = Online::<f64>::new(config.clone(), 1).unwrap();
     let mut by_hand = learner.dictionary().clone();
     let step = learner.partial_fit_batch(&samples[..2]).unwrap();
     assert_eq!((step.step, step.own_codes.len()), (1, 2));
-    let mut update = Ocsc::new(config.update);
+    let mut update = OcscPaper::new(config.update);
     for (x, coded) in samples.iter().zip(&step.own_codes) {
         update.absorb(x, &coded.code, &by_hand).unwrap();
     }
@@ -226,7 +226,7 @@ fn a_batch_is_absorbed_whole() {
 fn an_observer_sees_every_step_and_may_end_the_run() {
     let (config, samples) = tiny::<f32>();
     let mut all = Recorder::default();
-    let outcome = run(&config, &samples, &Schedule::default(), &mut all);
+    let outcome = run(&config, &samples, &TrainOptions::default(), &mut all);
     assert_eq!((outcome.ended, all.ended), (Ended::Finished, Some(Ended::Finished)));
     assert_eq!((outcome.progress.pass, outcome.progress.step, outcome.progress.samples), (2, 8, 14));
     assert_eq!(all.passes, 2);
@@ -234,7 +234,7 @@ fn an_observer_sees_every_step_and_may_end_the_run() {
     assert_eq!(seen, [(0, 2, 2), (0, 4, 4), (0, 6, 6), (0, 7, 7), (1, 2, 9), (1, 4, 11), (1, 6, 13), (1, 7, 14)]);
 
     let mut some = Recorder { stop_at: Some(3), ..Recorder::default() };
-    let outcome = run(&config, &samples, &Schedule::default(), &mut some);
+    let outcome = run(&config, &samples, &TrainOptions::default(), &mut some);
     assert_eq!((outcome.ended, some.ended, outcome.progress.step), (Ended::Stopped, Some(Ended::Stopped), 3));
     assert_eq!(some.objectives, all.objectives[..3]);
 }
@@ -250,7 +250,7 @@ fn no_passes_learn_nothing() {
 #[test]
 fn the_time_limit_ends_a_run_after_the_step_that_passes_it() {
     let (config, samples) = tiny::<f32>();
-    let schedule = Schedule { time_limit: Some(Duration::ZERO), ..Schedule::default() };
+    let schedule = TrainOptions { time_limit: Some(Duration::ZERO), ..TrainOptions::default() };
     let outcome = run(&config, &samples, &schedule, &mut Recorder::default());
     assert_eq!((outcome.ended, outcome.progress.step), (Ended::TimeLimit, 1));
 }
@@ -259,13 +259,13 @@ fn the_time_limit_ends_a_run_after_the_step_that_passes_it() {
 fn the_stopping_rule_ends_a_run() {
     let (config, samples) = tiny::<f64>();
     let config = Config { passes: 1000, ..config };
-    let schedule = Schedule { stop_tol: Some(0.05), ..Schedule::default() };
+    let schedule = TrainOptions { stop_tol: Some(0.05), ..TrainOptions::default() };
     let outcome = run(&config, &samples, &schedule, &mut Recorder::default());
     assert_eq!(outcome.ended, Ended::Converged);
     assert!((2..1000).contains(&outcome.progress.pass), "{}", outcome.progress.pass);
     // One pass has nothing to compare its codes with.
     let config = Config { passes: 1, ..config };
-    let schedule = Schedule { stop_tol: Some(1e9), ..Schedule::default() };
+    let schedule = TrainOptions { stop_tol: Some(1e9), ..TrainOptions::default() };
     assert_eq!(run(&config, &samples, &schedule, &mut Recorder::default()).ended, Ended::Finished);
 }
 
@@ -274,7 +274,7 @@ fn observers_are_not_charged() {
     let (config, samples) = tiny::<f32>();
     let config = Config { passes: 1, batch_size: 4, ..config };
     let mut observer = Recorder { sleep: Duration::from_millis(1500), ..Recorder::default() };
-    let outcome = run(&config, &samples, &Schedule::default(), &mut observer);
+    let outcome = run(&config, &samples, &TrainOptions::default(), &mut observer);
     assert_eq!(outcome.progress.step, 2);
     assert!(outcome.progress.seconds < 1.5, "{}", outcome.progress.seconds);
     assert!(outcome.progress.seconds > 0.0);
@@ -298,7 +298,7 @@ fn reading_and_evaluation_are_not_charged() {
     let slow = Slow(samples[..2].to_vec());
     let mut learner = Online::<f32>::new(config, 1).unwrap();
     let outcome =
-        train(&mut learner, &slow, Some(&slow), &Schedule::default(), Progress::default(), &mut Silent).unwrap();
+        train(&mut learner, &slow, Some(&slow), &TrainOptions::default(), Progress::default(), &mut Silent).unwrap();
     // Four readings: two to learn, and two to evaluate.
     assert!(outcome.progress.seconds < 1.5, "{}", outcome.progress.seconds);
     assert!(outcome.test.unwrap().seconds < 1.5);
@@ -348,7 +348,7 @@ fn unreadable_samples_are_passed_over() {
         }
         let mut learner = Online::new(config.clone(), 1).unwrap();
         let mut told = Told::default();
-        let mut schedule = Schedule::default();
+        let mut schedule = TrainOptions::default();
         let run = train(&mut learner, &samples, Some(&samples), &schedule, Progress::default(), &mut told).unwrap();
         assert_eq!(learner.dictionary(), by_hand.dictionary());
         assert_eq!((run.progress.samples, run.progress.skipped), (3 * 11, 3 * 3));
