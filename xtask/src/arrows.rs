@@ -29,13 +29,14 @@ const CHECKED: &[Checked] = &[
     Checked { name: "ocsc-cli", folder: "crates/ocsc-cli/src", layers: &[], most: Some(1) },
 ];
 
-/// Data and kernels; the parts of methods; methods and settings; learners; training and its files; runs.
+/// Data and kernels; the parts of methods; methods and settings; learners; training and its files; choosing beta; runs; tuning.
 const LIBRARY: &[&[&str]] = &[
     &[
         "array",
         "axes",
         "boundary",
         "code",
+        "constraint",
         "conversions",
         "convolve",
         "dictionary",
@@ -45,8 +46,10 @@ const LIBRARY: &[&[&str]] = &[
         "file",
         "fingerprint",
         "fourier",
+        "loss",
         "metrics",
         "monitor",
+        "penalty",
         "preprocess",
         "random",
         "real",
@@ -54,6 +57,9 @@ const LIBRARY: &[&[&str]] = &[
         "sample",
         "setting",
         "simd",
+        "span",
+        "sparsity",
+        "spatial",
         "state",
         "system",
         "text",
@@ -62,7 +68,9 @@ const LIBRARY: &[&[&str]] = &[
     &["memory", "method", "settings"],
     &["learner"],
     &["checkpoint", "train"],
+    &["beta"],
     &["run", "verify"],
+    &["tune"],
 ];
 
 /// Modules with those that their code names.

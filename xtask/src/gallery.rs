@@ -39,7 +39,7 @@ const ENTRIES: [Entry; 7] = [
         data: "flower/train",
         test: Some("flower/test"),
         reading: "--crop 128",
-        learn: "--filters 100 --passes 6",
+        learn: "--preset paper --passes 6",
     },
     Entry {
         name: "ecg",

@@ -75,6 +75,7 @@ fn dispatch(args: Args, console: &Console) -> anyhow::Result<()> {
         Command::Code(code) => commands::code::run(&code, ranks, console),
         Command::Reconstruct(reconstruct) => commands::reconstruct::run(&reconstruct, console),
         Command::Evaluate(evaluate) => commands::evaluate::run(&evaluate, ranks, console),
+        Command::Tune(tune) => commands::tune::run(&tune, console),
         Command::Show(show) => commands::show::run(&show, console),
         Command::Info(info) => commands::info::run(&info, console),
         Command::Verify(verify) => commands::verify::run(&verify, console),

@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// Depth, height and width of samples, in little memory.
 pub(crate) type Sizes = Vec<[u32; 3]>;
 
-/// Those who run a command.
+/// The processes that run a command.
 pub struct Ranks {
     comm: Arc<dyn Comm>,
     /// Whether it is a team that learns, even if it has one member.
@@ -66,7 +66,7 @@ impl Ranks {
         if self.is_team { run.comm(self.comm.clone(), self.reproducible) } else { run }
     }
 
-    /// That all see the same samples: else a sample's number would mean something else to each.
+    /// Checks that all see the same samples: else a sample's number would mean something else to each.
     pub(crate) fn check_same(&self, source: &Source) -> Result<()> {
         if !self.is_many() {
             return Ok(());

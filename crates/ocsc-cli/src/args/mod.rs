@@ -11,7 +11,7 @@ use anyhow::Result;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use ocsc::preprocess::Preprocess;
 use std::path::PathBuf;
-use value::{FrameSize, Size, at_least_one, fraction, hertz, threads};
+use value::{FrameSize, Size, at_least_one, fraction, hertz, positive, threads};
 
 pub(crate) use settings::{CodeArgs, ModelArgs};
 pub(crate) use value::{Every, memory as memory_size};
@@ -74,6 +74,11 @@ pub(crate) enum Command {
         after_help = "Examples:\n  ocsc evaluate model.safetensors test/\n  ocsc evaluate model.safetensors test.npy --tol 1e-4 --json"
     )]
     Evaluate(Evaluate),
+    /// Choose beta, and the number and size of filters, by predicting hidden values
+    #[command(
+        after_help = "Examples:\n  ocsc tune photos/ --out tune.png\n  ocsc tune photos/ --try-filters 25,50,100 --try-size 7,11\n  ocsc tune signals.npy --model model.safetensors --json\n\nA few values of every sample are hidden, the others are coded along a path of betas, and the hidden ones are compared with\nthe reconstruction. Recommended is the largest beta whose error cannot be told from the smallest (within one standard\nerror over samples). The filters are learned from what is not hidden, briefly, unless --model has them. Large samples are\ncut to pieces. Samples are preprocessed before values are hidden, since steps such as lcn, lowpass and whiten mix values:\nwith such steps, neighbours know a little of what is hidden, alike for all betas."
+    )]
+    Tune(Box<Tune>),
     /// Draw the dictionary, filters in ascending order of variance
     #[command(after_help = "Example:\n  ocsc show model.safetensors --out dictionary.png")]
     Show(Show),
@@ -189,6 +194,14 @@ pub(crate) struct Reading {
     /// sample, or a folder of images named like the samples'
     #[arg(long, value_name = "FILE|FOLDER")]
     pub(crate) mask: Option<PathBuf>,
+    /// How much values count, from 0 (unobserved) to 1: an image or array for all samples, an array of one per sample, or a
+    /// folder of images named like the samples'
+    #[arg(long, value_name = "FILE|FOLDER", conflicts_with = "mask")]
+    pub(crate) data_weights: Option<PathBuf>,
+    /// Weights of the coefficients in the penalty: an array of the code's shape (filters, positions...) for all samples, above 0,
+    /// where inf keeps a coefficient at zero (method ocsc)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) coefficient_weights: Option<PathBuf>,
     /// Take NaN in arrays and float TIFFs as unobserved
     #[arg(long)]
     pub(crate) nan_is_missing: bool,
@@ -207,7 +220,9 @@ impl Reading {
             channel: self.channel,
             rate: self.rate,
             window: self.window,
-            mask: self.mask.clone(),
+            mask: self.mask.clone().or(self.data_weights.clone()),
+            mask_is_weights: self.data_weights.is_some(),
+            coefficient_weights: self.coefficient_weights.clone(),
             nan_is_missing: self.nan_is_missing,
             is_mask: false,
             limit: Limit::default(),
@@ -430,6 +445,50 @@ pub(crate) struct Summarise {
     /// Also write the results beside those that the paper printed, as Markdown
     #[arg(long, value_name = "FILE.md")]
     pub(crate) results: Option<PathBuf>,
+}
+
+/// The options of `tune`.
+#[derive(ClapArgs)]
+#[command(
+    mut_arg("beta", |arg| arg.hide(true).conflicts_with("data")),
+    mut_arg("method", |arg| arg.hide(true)),
+    mut_arg("stop_tol", |arg| arg.hide(true)),
+    mut_arg("time_limit", |arg| arg.hide(true)),
+    mut_arg("beta_ratio", |arg| arg.help("The fraction that the filters are learned with [default: 0.1]")),
+    mut_arg("passes", |arg| arg.help("Passes over the samples or pieces to learn the filters [default: 1]"))
+)]
+pub(crate) struct Tune {
+    #[command(flatten)]
+    pub(crate) data: DataArgs,
+    /// Use the filters and settings of this model, instead of learning filters
+    #[arg(id = "resume", long = "model", value_name = "MODEL")]
+    pub(crate) saved: Option<PathBuf>,
+    /// A picture of the errors to write: .png or .svg
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+    /// Numbers of filters to try, separated by commas
+    #[arg(long, value_delimiter = ',', value_parser = at_least_one, value_name = "K,K,...")]
+    pub(crate) try_filters: Vec<usize>,
+    /// Sizes of filters to try, separated by commas
+    #[arg(long, value_delimiter = ',', value_name = "SIZE,SIZE,...")]
+    pub(crate) try_size: Vec<Size>,
+    /// Fractions of the largest useful beta to try, separated by commas [default: 0.5, 0.35, 0.25 and on to 0.011]
+    #[arg(long, value_delimiter = ',', value_parser = positive, value_name = "RATIO,...")]
+    pub(crate) ratios: Vec<f64>,
+    /// Samples, or pieces of large ones, to take [default: as many as make 260,000 values]
+    #[arg(long, value_parser = at_least_one, value_name = "N")]
+    pub(crate) samples: Option<usize>,
+    /// The share of the values to hide
+    #[arg(long, default_value_t = 0.05, value_parser = fraction, value_name = "FRACTION")]
+    pub(crate) hide: f64,
+    /// Learn the filters anew at every beta, from those of the one before
+    #[arg(long)]
+    pub(crate) relearn: bool,
+    /// Print the result as one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) model: ModelArgs,
 }
 
 #[derive(ClapArgs)]

@@ -1,15 +1,20 @@
 //! The flags of settings, made from their declarations in the library.
 
-use super::value::Size;
+use super::value::Sizes;
+use crate::console::told;
+use crate::data::numbers;
+use crate::memory::Limit;
 use anyhow::Result;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser, ValueParser};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
+use ocsc::beta::DEFAULT_RATIO;
 use ocsc::preprocess::{Preprocess, Step};
 use ocsc::setting::{Check, Part};
-use ocsc::settings::{self, Boundary, Kind, RunConfig, Setting};
-use ocsc::{Config, Error, Method};
+use ocsc::settings::{self, Boundary, Kind, RunConfig, Setting, Weights};
+use ocsc::{Config, Error, Loss, Method, Penalty};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 /// Values of settings by name.
 type Values = BTreeMap<&'static str, Value>;
@@ -20,6 +25,8 @@ pub(crate) struct ModelArgs {
     values: Values,
     /// `--init`: random, patches, or a file.
     pub(crate) init: String,
+    /// Whether beta is to be the default fraction of the largest useful one, as nothing was said of it.
+    beta_is_open: bool,
 }
 
 /// The settings of `code` and `evaluate`, instead of the model's.
@@ -30,7 +37,11 @@ pub(crate) struct CodeArgs {
 
 /// What the program says of a setting instead of its declaration, because a flag means more here than a value does.
 const HELP: &[(&str, &str)] = &[
-    ("filter_shape", "Filter size: 11 (on every axis), 11x11, 5x11x11 [default: 11]"),
+    (
+        "filter_shape",
+        "Filter size: 11 (on every axis), 11x11, 5x11x11; or several, 5,11,21 or 5x5,11x11, which the filters share evenly, in \
+         arrays of the largest (method ocsc) [default: 11]",
+    ),
     (
         "boundary",
         "What lies outside a sample [default: circular for arrays, for images with edge taper and for all methods but ocsc; free \
@@ -41,6 +52,12 @@ const HELP: &[(&str, &str)] = &[
         "auto (gray,lcn,taper for image files, none for arrays), none, or steps such as lowpass=5,scale, each at most once: gray \
          (first), mean, scale (by the standard deviation) or scale=NUMBER, lowpass=LAMBDA (minus the smooth part), whiten=ORDER \
          (signals), lcn (local contrast), taper (last) [default: auto]",
+    ),
+    ("beta", "Weight of the l1 norm [default: as --beta-ratio says]"),
+    (
+        "beta_ratio",
+        "Instead of --beta: this fraction of the smallest beta with all-zero codes, in the median over up to 64 samples, against \
+         patches of the data. It does not depend on --seed and --init [default: 0.1]",
     ),
     (
         "random_state",
@@ -81,15 +98,18 @@ impl ModelArgs {
 
     /// Returns the filter size for data with so many spatial axes.
     pub(crate) fn filter_shape(&self, rank: usize) -> Result<Vec<usize>> {
-        let typed = self.values.get("filter_shape").and_then(Value::as_str).unwrap_or("11");
-        typed.parse::<Size>()?.axes(rank)
+        self.sizes()?.array(rank)
+    }
+
+    fn sizes(&self) -> Result<Sizes> {
+        self.values.get("filter_shape").and_then(Value::as_str).unwrap_or("11").parse()
     }
 
     /// Returns the settings of the run.
     pub(crate) fn run(&self) -> RunConfig {
         let named = |name: &str| self.values.get(name);
         RunConfig {
-            beta_ratio: named("beta_ratio").and_then(Value::as_f64),
+            beta_ratio: named("beta_ratio").and_then(Value::as_f64).or(self.beta_is_open.then_some(DEFAULT_RATIO)),
             stop_tol: named("stop_tol").and_then(Value::as_f64),
             time_limit: named("time_limit").and_then(Value::as_f64),
             memory_limit: named("memory_limit").and_then(Value::as_u64).map(|n| n as usize),
@@ -106,6 +126,9 @@ impl ModelArgs {
         let circular = seamless || tapered || !method.takes_boundary(Boundary::Free);
         values.entry("boundary").or_insert_with(|| json!(if circular { Boundary::Circular } else { Boundary::Free }));
         values.insert("filter_shape", json!(self.filter_shape(rank)?));
+        if let Some(scales) = self.sizes()?.scales(rank)? {
+            values.insert("scales", json!(scales));
+        }
         values.insert("preprocess", serde_json::to_value(preprocess)?);
         let values = values.into_iter().map(|(name, value)| (name.to_owned(), value));
         Ok(settings::configure(values).map_err(|error| with_flag(error, Setting::flag_name))?)
@@ -116,6 +139,11 @@ impl CodeArgs {
     /// Returns the tolerance, if it was given.
     pub(crate) fn tol(&self) -> Option<f64> {
         self.values.get("tol").and_then(Value::as_f64)
+    }
+
+    /// Returns the fraction that beta is to be of the largest useful one, if it was given.
+    pub(crate) fn beta_ratio(&self) -> Option<f64> {
+        self.values.get("beta_ratio").and_then(Value::as_f64)
     }
 
     /// Returns the model's settings with what the call changes; `default_tol` is the tolerance unless it was given.
@@ -129,8 +157,25 @@ impl CodeArgs {
             };
             config = settings::with_value(&config, name, &value)?;
         }
+        config.check_values()?;
+        config
+            .active_set
+            .check_problem(config.n_filters)
+            .map_err(|error| with_flag(error, |s| s.code_flag.unwrap_or(s.name).to_owned()))?;
         Ok(config)
     }
+}
+
+/// The presets that there are.
+const PRESETS: [&str; 1] = ["paper"];
+
+/// The settings of the paper's experiment as one would type them: `auto` is what photos get, and arrays do not.
+fn paper() -> impl Iterator<Item = (&'static str, Value)> {
+    let config = Config::paper();
+    let size = config.filter_shape.first().copied().unwrap_or_default().to_string();
+    let named = |name: &'static str| (name, settings::find(name).map(|s| s.value(&config)).unwrap_or_default());
+    let values = ["n_filters", "beta", "passes", "boundary"].map(named);
+    values.into_iter().chain([("filter_shape", json!(size)), ("preprocess", json!("auto"))])
 }
 
 /// The same complaint, about the flag.
@@ -172,7 +217,15 @@ fn flag(setting: &Setting, name: String) -> Arg {
 /// The flag of `learn`.
 fn learn_flag(setting: &Setting) -> Arg {
     let mut arg = flag(setting, setting.flag_name());
-    let inner = [Part::Every, Part::ActiveSet, Part::Sweeps, Part::Lags];
+    let inner = [
+        Part::Every,
+        Part::ActiveSet,
+        Part::Sweeps,
+        Part::SweepTolerance,
+        Part::Lags,
+        Part::Filters,
+        Part::BaseFilters,
+    ];
     let heading = match inner.contains(&setting.part) {
         true => "Model",
         false => "Inner workings of the methods other than ocsc",
@@ -217,14 +270,33 @@ fn parser(setting: &Setting) -> ValueParser {
         Kind::Choice(words) => PossibleValuesParser::new(words).map(Value::from).into(),
         Kind::Count => ValueParser::new(move |text: &str| count(text, check)),
         Kind::Number | Kind::OptionalNumber => ValueParser::new(move |text: &str| number(text, check)),
+        Kind::OptionalCount => ValueParser::new(move |text: &str| count(text, check)),
+        Kind::OptionalNumbers => ValueParser::new(weights),
         Kind::OptionalBytes => ValueParser::new(|text: &str| super::value::memory(text).map(|n| json!(n))),
-        Kind::Lengths => ValueParser::new(|text: &str| text.parse::<Size>().map(|size| json!(size.to_string()))),
+        Kind::NumberOrText => ValueParser::new(move |text: &str| number_or_text(text, name)),
+        Kind::Lengths => ValueParser::new(|text: &str| text.parse::<Sizes>().map(|sizes| json!(sizes.to_string()))),
         _ if name == "preprocess" => ValueParser::new(|text: &str| match text {
             "auto" => Ok(json!(text)),
             steps => steps.parse::<Preprocess>().map(|_| json!(steps)),
         }),
+        _ if name == "penalty" => ValueParser::new(|text: &str| text.parse::<Penalty>().map(|_| json!(text))),
+        _ if name == "loss" => ValueParser::new(|text: &str| text.parse::<Loss>().map(|_| json!(text))),
         _ => ValueParser::new(|text: &str| Ok::<Value, Error>(json!(text))),
     }
+}
+
+/// Reads weights of filters: a file of numbers, or the words of a rule.
+fn weights(text: &str) -> Result<Value> {
+    if text.starts_with("inverse:") {
+        return Ok(text.parse::<Weights>().map(|_| json!(text))?);
+    }
+    let (shape, numbers) = numbers(Path::new(text), Limit::default()).map_err(|e| anyhow::anyhow!("{}", told(&e)))?;
+    anyhow::ensure!(
+        shape.iter().filter(|n| **n != 1).count() <= 1,
+        "expected one number per filter, found an array of shape {shape:?}; an array of the code's shape is for \
+         --coefficient-weights"
+    );
+    Ok(json!(numbers))
 }
 
 fn count(text: &str, check: Check) -> Result<Value> {
@@ -239,6 +311,16 @@ fn number(text: &str, check: Check) -> Result<Value> {
     match text.parse::<f64>() {
         Ok(number) if number.is_finite() && check.accepts(number) => Ok(json!(number)),
         _ => anyhow::bail!("expected {}", check.words()),
+    }
+}
+
+/// A number where the text is one; what the setting accepts is for the library to say.
+fn number_or_text(text: &str, name: &str) -> Result<Value> {
+    let value = text.parse::<f64>().map_or_else(|_| json!(text), |number| json!(number));
+    match settings::with_value(&Config::default(), name, &value).and_then(|config| config.check_values()) {
+        Ok(()) => Ok(value),
+        Err(Error::Invalid { expected, .. }) => anyhow::bail!("expected {expected}"),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -268,7 +350,13 @@ impl Args for ModelArgs {
             "Initial dictionary: random, patches (of the data), or a .npy file of shape (K, C, axes...) or (K, axes...) [default: \
              random]",
         );
-        command.args(learn_settings().map(learn_flag)).arg(init)
+        let preset =
+            Arg::new("preset").long("preset").value_name("NAME").help_heading("Model").conflicts_with("resume");
+        let preset = preset.value_parser(PossibleValuesParser::new(PRESETS)).help(
+            "paper: the paper's experiment as a whole, gray,lcn,taper for photos, circular, 100 filters of 11x11, beta 1, one \
+             pass; other options beside it count instead",
+        );
+        command.args(learn_settings().map(learn_flag)).args([init, preset])
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -278,9 +366,19 @@ impl Args for ModelArgs {
 
 impl FromArgMatches for ModelArgs {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let values = taken(matches, learn_settings().map(|setting| (setting, setting.flag_name())));
+        let mut values = taken(matches, learn_settings().map(|setting| (setting, setting.flag_name())));
+        // A resumed run has the beta that it began with.
+        let is_new = matches.get_one::<PathBuf>("resume").is_none();
+        let says_beta = values.contains_key("beta") || values.contains_key("beta_ratio");
+        let preset = matches.get_one::<String>("preset").is_some();
+        if preset {
+            for (name, value) in paper() {
+                values.entry(name).or_insert(value);
+            }
+        }
+        let beta_is_open = is_new && !says_beta && !preset;
         let init = matches.get_one::<String>("init").map_or("random", |init| init).to_owned();
-        Ok(ModelArgs { values, init })
+        Ok(ModelArgs { values, init, beta_is_open })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
@@ -294,10 +392,11 @@ impl Args for CodeArgs {
         let model = |(setting, name): (&'static Setting, &str)| {
             let default = match setting.name {
                 "tol" => "0.01 for code, 0.003 for evaluate",
-                "sample_time_limit" => "none",
+                "sample_time_limit" | "beta_ratio" => "none",
                 _ => "the model's",
             };
-            flag(setting, name.to_owned()).help(format!("{} [default: {default}]", setting.doc()))
+            let arg = flag(setting, name.to_owned()).help(format!("{} [default: {default}]", setting.doc()));
+            if setting.name == "beta_ratio" { arg.conflicts_with("beta") } else { arg }
         };
         command.args(code_settings().map(model))
     }

@@ -42,6 +42,41 @@ impl FromStr for Size {
     }
 }
 
+/// Sizes as typed, separated by commas: filters of several scales.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Sizes(Vec<Size>);
+
+impl Sizes {
+    /// The shape of the array that holds all of them, for data with so many spatial axes: the longest length on each axis.
+    pub(crate) fn array(&self, rank: usize) -> Result<Vec<usize>> {
+        let mut longest = vec![0; rank];
+        for size in &self.0 {
+            longest.iter_mut().zip(size.axes(rank)?).for_each(|(longest, length)| *longest = length.max(*longest));
+        }
+        Ok(longest)
+    }
+
+    /// The sizes themselves, if there are several.
+    pub(crate) fn scales(&self, rank: usize) -> Result<Option<Vec<Vec<usize>>>> {
+        let all = self.0.iter().map(|size| size.axes(rank)).collect::<Result<Vec<_>>>()?;
+        Ok(Some(all).filter(|all| all.len() > 1))
+    }
+}
+
+impl fmt::Display for Sizes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.iter().map(Size::to_string).collect::<Vec<_>>().join(","))
+    }
+}
+
+impl FromStr for Sizes {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        Ok(Sizes(text.split(',').map(Size::from_str).collect::<Result<_>>()?))
+    }
+}
+
 /// How often something is done.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Every {

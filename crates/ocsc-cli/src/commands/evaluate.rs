@@ -9,7 +9,9 @@ use crate::run::dataset;
 use crate::run::model::{Prepared, check_masked, precision_advice, say_unsealed};
 use crate::run::original::Fidelity;
 use crate::run::pipe;
+use crate::run::sparsity;
 use anyhow::{Result, ensure};
+use ocsc::beta::BetaMax;
 use ocsc::comm::Shard;
 use ocsc::settings::Dtype;
 use ocsc::train::{Evaluation, Represented, TEST_TOL, evaluate_by};
@@ -26,6 +28,11 @@ struct Evaluated {
     psnr_original_peak: Option<f64>,
     #[serde(skip)]
     original: String,
+    /// Of a beta that does not suit the data.
+    #[serde(skip)]
+    beta: f64,
+    #[serde(skip)]
+    beta_max: Option<BetaMax>,
 }
 
 /// `ocsc evaluate`.
@@ -42,6 +49,7 @@ pub fn run(args: &Evaluate, ranks: &Ranks, console: &Console) -> Result<()> {
         let advice = precision_advice(dtype, "raise --max-iters");
         console.say(format!("the worst gap is {gap:.2e}, not the {tol:.0e} asked for; {advice}"));
     }
+    sparsity::warn(&evaluated.coded.sparsity(), evaluated.beta, || evaluated.beta_max, console);
     let skipped = evaluated.coded.skipped;
     if args.coding.json {
         console.result(serde_json::to_string(&evaluated)?)?;
@@ -68,7 +76,9 @@ fn evaluated<T: Real>(args: &Evaluate, ranks: &Ranks, console: &Console) -> Resu
     );
     let (source, sizes) = dataset::for_coding(&args.data, &config, saved.dictionary.shape(), ranks, console)?;
     check_masked(&config.preprocess, source.is_masked())?;
-    let samples = Prepared::new(&source, &config.preprocess).sized(&sizes);
+    let preprocess = config.preprocess.clone();
+    let samples = Prepared::new(&source, &preprocess).sized(&sizes);
+    let config = sparsity::with_beta(&args.coding.settings, config, &saved.dictionary, &samples, ranks, console)?;
     let of = Shard::<T>::of(ranks.comm(), &samples).len();
     let mut bar = console.progress("evaluating", of, 0);
     let monitor = bar.monitor();
@@ -99,20 +109,34 @@ fn evaluated<T: Real>(args: &Evaluate, ranks: &Ranks, console: &Console) -> Resu
     })?;
     fidelity.all_gather(ranks.comm());
     let (psnr, original) = (fidelity.psnr(), fidelity.to_string());
-    Ok(Evaluated { coded, psnr_original: psnr.map(|p| p.0), psnr_original_peak: psnr.map(|p| p.1), original })
+    let beta_max = || BetaMax::of_filters(&config, &saved.dictionary, &samples, false).ok();
+    let is_asked = ranks.is_first() && coded.sparsity().is_mostly_empty();
+    let (psnr_original, psnr_original_peak) = (psnr.map(|p| p.0), psnr.map(|p| p.1));
+    let (beta, beta_max) = (config.beta, if is_asked { beta_max() } else { None });
+    Ok(Evaluated { coded, psnr_original, psnr_original_peak, original, beta, beta_max })
 }
 
 /// An evaluation as rows of a table.
 pub(crate) fn rows(evaluation: &Evaluation) -> Vec<(String, String)> {
     let e = evaluation;
-    vec![
-        ("objective".to_owned(), format!("{:.3} = {:.3} data term + beta {:.3} l1", e.objective, e.data_term, e.l1)),
+    let mut rows = vec![
+        (
+            "objective".to_owned(),
+            format!(
+                "{:.3} = {:.3} data term + {:.3} penalty (l1 norm {:.3})",
+                e.objective, e.data_term, e.penalty, e.l1
+            ),
+        ),
         ("worst gap".to_owned(), format!("{:.3} %", 100.0 * e.gap)),
         (
             "PSNR".to_owned(),
             format!("{:.2} dB (peak {:.4}: the range of the samples after preprocessing)", e.psnr, e.psnr_peak),
         ),
-        ("non-zeros".to_owned(), format!("{:.1} per sample", e.nonzeros)),
+        ("non-zeros".to_owned(), sparsity::nonzeros(e.nonzeros, e.nonzeros_share)),
         ("coding time".to_owned(), format!("{:.3} s", e.seconds)),
-    ]
+    ];
+    if e.outliers > 0.0 {
+        rows.push(("outliers".to_owned(), format!("{:.1} values per sample count less than the others", e.outliers)));
+    }
+    rows
 }

@@ -10,4 +10,5 @@ pub(crate) mod reconstruct;
 pub(crate) mod report;
 pub(crate) mod reproduce;
 pub(crate) mod show;
+pub(crate) mod tune;
 pub(crate) mod verify;

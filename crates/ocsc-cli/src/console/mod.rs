@@ -37,7 +37,7 @@ impl Console {
         }
     }
 
-    /// Why the program failed; printed even when quiet.
+    /// Says why the program failed, even when quiet.
     pub fn error(&self, error: &anyhow::Error) {
         let _ = writeln!(std::io::stderr(), "error: {}", told(error));
     }

@@ -114,13 +114,13 @@ impl Progress {
         }
     }
 
-    /// So many more samples are done; `message` says how it goes.
+    /// Counts samples that are done; `message` says how it goes.
     pub(crate) fn advance(&mut self, samples: usize, message: &str) {
         let done = self.display.lock().done;
         self.reach(done + samples, message);
     }
 
-    /// So many samples are done in all.
+    /// Sets how many samples are done in all.
     pub(crate) fn reach(&mut self, samples: usize, message: &str) {
         let mut state = self.display.lock();
         (state.done, state.message) = (samples, message.to_owned());

@@ -8,6 +8,7 @@
 //! | `source` | text | the sample as messages call it: its path, and its number where a file holds several |
 //! | `preprocess` | text | what was done to the sample |
 //! | `boundary` | text | what lies outside of it |
+//! | `problem` | text | JSON of the penalty, loss, weights, coder and refit that are not the plain ones; absent if all are |
 //! | `masked` | bool | whether parts of it were unobserved |
 //! | `sha256` | text | the checksum of all of the above and of the non-zeros, by which `ocsc verify` finds later changes |
 //!
@@ -17,9 +18,11 @@ use super::codes::integers;
 use super::npy;
 use super::npz::Npz;
 use crate::memory::Limit;
-use anyhow::{Result, ensure};
-use ocsc::{Code, Real};
+use anyhow::{Context, Result, ensure};
+use ocsc::{Code, Config, Real, settings};
+use serde_json::Value;
 use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
 
 /// No path is longer.
 const LONGEST: usize = 1 << 16;
@@ -35,7 +38,32 @@ pub(crate) struct Facts {
     pub(crate) source: Option<String>,
     pub(crate) preprocess: Option<String>,
     pub(crate) boundary: Option<String>,
+    pub(crate) problem: Option<String>,
     pub(crate) masked: Option<bool>,
+}
+
+/// The settings that make a problem another one than the plain one.
+const PROBLEM: [&str; 5] = ["penalty", "loss", "weights", "coder", "refit"];
+
+/// Returns what `problem` says of settings: those of [`PROBLEM`] that are not their defaults, or none.
+pub(crate) fn problem(config: &Config) -> Option<String> {
+    let all = PROBLEM.into_iter().filter_map(settings::find);
+    let changed =
+        all.map(|setting| (setting, setting.value(config))).filter(|(setting, value)| *value != setting.default());
+    let changed: BTreeMap<&str, Value> = changed.map(|(setting, value)| (setting.name, value)).collect();
+    (!changed.is_empty()).then(|| serde_json::to_string(&changed).unwrap_or_default())
+}
+
+/// Returns the settings with the problem that a code was made for.
+pub(crate) fn with_problem(config: &Config, problem: Option<&str>) -> Result<Config> {
+    let said: BTreeMap<String, Value> =
+        serde_json::from_str(problem.unwrap_or("{}")).context("`problem`: expected JSON")?;
+    let mut config = config.clone();
+    for setting in PROBLEM.into_iter().filter_map(settings::find) {
+        let value = said.get(setting.name).cloned().unwrap_or_else(|| setting.default());
+        config = settings::with_value(&config, setting.name, &value)?;
+    }
+    Ok(config)
 }
 
 impl Facts {
@@ -61,6 +89,7 @@ impl Facts {
         }));
         let text = |(name, text): (_, Option<&String>)| text.map(|text| (name, npy::encode_text(text)));
         arrays.extend(self.texts().into_iter().filter_map(text));
+        arrays.extend(text(("problem", self.problem.as_ref())));
         arrays.extend(self.masked.map(|masked| ("masked", npy::encode("|b1", &[], &[u8::from(masked)]))));
         arrays
     }
@@ -94,13 +123,14 @@ impl Facts {
         };
         let mut text = |name: &str| archive.text(name, LONGEST);
         let (model, source) = (text("model")?, text("source")?);
-        let (preprocess, boundary) = (text("preprocess")?, text("boundary")?);
-        Ok(Facts { objective, gap, beta, sample_shape, model, source, preprocess, boundary, masked })
+        let (preprocess, boundary, problem) = (text("preprocess")?, text("boundary")?, text("problem")?);
+        Ok(Facts { objective, gap, beta, sample_shape, model, source, preprocess, boundary, problem, masked })
     }
 
     /// Says in what a code was made otherwise than `wanted`; none if nothing differs that both say.
     pub(crate) fn difference(&self, wanted: &Facts) -> Option<String> {
         let with = |facts: &Facts| {
+            let problem = facts.problem.clone().unwrap_or_else(|| "plain".to_owned());
             let masked = facts.masked.map(|masked| if masked { "given" } else { "not given" }.to_owned());
             let beta = facts.beta.map(|beta| beta.to_string());
             let (model, preprocess, boundary) = (facts.model.clone(), facts.preprocess.clone(), facts.boundary.clone());
@@ -110,6 +140,7 @@ impl Facts {
                 ("preprocess", preprocess),
                 ("boundary", boundary),
                 ("mask", masked),
+                ("problem", Some(problem)),
             ]
         };
         let differing = with(wanted).into_iter().zip(with(self)).find_map(|((name, wanted), (_, found))| {
@@ -144,6 +175,8 @@ impl Facts {
             hash.update((text.len() as u64).to_le_bytes());
             hash.update(text.as_bytes());
         }
+        // Not where there is none, so that earlier files keep their checksums.
+        self.problem.iter().for_each(|problem| hash.update(problem.as_bytes()));
         hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
     }
 }

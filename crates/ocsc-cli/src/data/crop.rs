@@ -61,10 +61,15 @@ fn cut<T: Real>(sample: Sample<T>, start: [usize; 3], [depth, height, width]: [u
         return Ok(sample);
     }
     let shape = Shape { channels: full.channels, depth, height, width };
+    let weights = sample.weights().map(|weights| piece(weights, full, start, shape));
     let (_, data, mask) = sample.into_parts();
-    Ok(match mask {
+    let cut = match mask {
         Some(mask) => Sample::masked(shape, piece(&data, full, start, shape), piece(&mask, full, start, shape))?,
         None => Sample::new(shape, piece(&data, full, start, shape))?,
+    };
+    Ok(match weights {
+        Some(weights) => cut.with_weights(weights)?,
+        None => cut,
     })
 }
 

@@ -2,7 +2,7 @@
 //!
 //! `--mask` names an image, an array or a folder of images, where everything but zero means observed; `--nan-is-missing`
 //! takes the NaNs of arrays as unobserved. Masks are read as samples are, by a [`Source`] of their own, and laid on a sample
-//! when it is read, before any preprocessing.
+//! when it is read, before any preprocessing. `--data-weights` names the same with weights from 0 to 1: how much values count.
 
 use super::{Part, Source, SourceOptions, has_ending, stem_of};
 use crate::console::{counted, told};
@@ -29,6 +29,8 @@ pub(crate) struct Masks {
     source: Box<Source>,
     /// One mask for all samples, and not one for each, in their order.
     one: bool,
+    /// They are weights from 0 to 1.
+    is_weights: bool,
 }
 
 impl Masks {
@@ -38,6 +40,7 @@ impl Masks {
             resize: None,
             crop: None,
             mask: None,
+            coefficient_weights: None,
             nan_is_missing: false,
             is_mask: true,
             ..options.clone()
@@ -54,7 +57,7 @@ impl Masks {
             let fits = masks == 1 || masks == len;
             ensure!(fits, "{shown}: expected 1 mask, or one for each of {}, found {masks}", counted(len, "sample"));
         }
-        Ok(Masks { source, one: masks == 1 })
+        Ok(Masks { source, one: masks == 1, is_weights: options.mask_is_weights })
     }
 
     /// Opens the mask of all frames of a stream.
@@ -88,9 +91,12 @@ impl Masks {
 
     /// Lays mask `number` on a sample.
     pub(crate) fn lay<T: Real>(&self, number: usize, sample: Sample<T>) -> Result<Sample<T>> {
-        let mask: Sample<f64> = self.source.get(number).context("--mask")?;
+        let mask: Sample<f64> = self.source.get(number).context(self.flag())?;
         let (shape, own) = (sample.shape(), mask.shape());
         self.fits(number, own.spatial(), shape.spatial())?;
+        if self.is_weights {
+            return self.weigh(number, &mask, sample);
+        }
         let is_image = self.source.find(number).is_some_and(|(part, _)| part.content.is_image());
         let seen: Vec<bool> = if own.channels == shape.channels && !is_image {
             mask.data().iter().map(|v| *v != 0.0).collect()
@@ -114,11 +120,28 @@ impl Masks {
         Sample::masked(shape, data, both).with_context(|| format!("--mask {}", self.source.name(number)))
     }
 
+    fn flag(&self) -> &'static str {
+        if self.is_weights { "--data-weights" } else { "--mask" }
+    }
+
+    /// Gives a sample the weights that `mask` holds: one for every value, or one for every pixel.
+    fn weigh<T: Real>(&self, number: usize, mask: &Sample<f64>, sample: Sample<T>) -> Result<Sample<T>> {
+        let (own, name) = (mask.shape(), self.source.name(number));
+        let (channels, wanted) = (own.channels, sample.shape().channels);
+        ensure!(
+            channels == 1 || channels == wanted,
+            "--data-weights {name}: expected 1 channel or {wanted}, found {channels}"
+        );
+        let weights = mask.data().iter().map(|w| T::of(*w)).collect();
+        sample.with_weights(weights).with_context(|| format!("--data-weights {name}"))
+    }
+
     fn fits(&self, mask: usize, found: [usize; 3], expected: [usize; 3]) -> Result<()> {
         let show = |[depth, height, width]: [usize; 3]| Shape { channels: 1, depth, height, width }.to_string();
         ensure!(
             found == expected,
-            "--mask {}: expected {} as the sample has, found {}",
+            "{} {}: expected {} as the sample has, found {}",
+            self.flag(),
             self.source.name(mask),
             show(expected),
             show(found)

@@ -52,7 +52,7 @@ pub(crate) mod write;
 
 pub(crate) use audio::Channel;
 pub(crate) use channels::{ChannelCounts, before as channels_before};
-pub(crate) use code_facts::Facts;
+pub(crate) use code_facts::{Facts, problem, with_problem};
 pub(crate) use mask::Masks;
 pub(crate) use ocsc::Axes;
 pub(crate) use resize::Resize;
@@ -98,6 +98,10 @@ pub(crate) struct SourceOptions {
     pub(crate) window: Option<Window>,
     /// Masks of the samples: an image, an array, or a folder of images.
     pub(crate) mask: Option<PathBuf>,
+    /// The masks are weights from 0 to 1: how much values count.
+    pub(crate) mask_is_weights: bool,
+    /// Weights of the coefficients of every sample's code in the penalty: an array of the code's shape.
+    pub(crate) coefficient_weights: Option<PathBuf>,
     /// Take NaN as unobserved.
     pub(crate) nan_is_missing: bool,
     /// The data are masks themselves: truth values are welcome.
@@ -128,6 +132,7 @@ pub(crate) struct Source {
     crop: Option<Crop>,
     seed: u64,
     masks: Option<Arc<Masks>>,
+    coefficient_weights: Option<Arc<[f64]>>,
     /// The files behind all of it: of samples, of lists, of masks.
     files: Arc<Vec<PathBuf>>,
     options: ReadOptions,
@@ -162,7 +167,18 @@ impl Source {
         }
         let Opening { mut parts, len, mut files, .. } = opening;
         let masks = match &options.mask {
-            Some(path) => Some(Arc::new(Masks::open(path, options, &mut parts, len).context("--mask")?)),
+            Some(path) => {
+                let flag = if options.mask_is_weights { "--data-weights" } else { "--mask" };
+                Some(Arc::new(Masks::open(path, options, &mut parts, len).context(flag)?))
+            }
+            None => None,
+        };
+        let coefficient_weights = match &options.coefficient_weights {
+            Some(path) => {
+                let weights = numbers(path, options.limit).with_context(|| path.display().to_string());
+                files.push(split_pick(path).0.to_owned());
+                Some(Arc::from(weights.context("--coefficient-weights")?.1))
+            }
             None => None,
         };
         files.extend(masks.iter().flat_map(|masks| masks.files().to_vec()));
@@ -176,7 +192,19 @@ impl Source {
         let reading = ReadOptions { nan_is_missing: options.nan_is_missing, limit: options.limit };
         let (parts, chosen, crop) = (Arc::new(parts), None, None);
         let channels = None;
-        let mut source = Source { parts, chosen, len, resize, crop, seed, masks, files, options: reading, channels };
+        let mut source = Source {
+            parts,
+            chosen,
+            len,
+            resize,
+            crop,
+            seed,
+            masks,
+            coefficient_weights,
+            files,
+            options: reading,
+            channels,
+        };
         ensure!(
             !(source.is_masked() && resize.is_some()),
             "--resize would mix observed and unobserved values; resize the data and their masks beforehand"
@@ -304,8 +332,12 @@ impl Source {
                 Some(resize) => resize.apply(sample)?,
                 None => sample,
             };
-            match &self.crop {
-                Some(crop) => cut(crop, sample),
+            let sample = match &self.crop {
+                Some(crop) => cut(crop, sample)?,
+                None => sample,
+            };
+            match &self.coefficient_weights {
+                Some(weights) => Ok(sample.with_coefficient_weights(weights.iter().map(|w| T::of(*w)).collect())?),
                 None => Ok(sample),
             }
         })
@@ -457,6 +489,27 @@ fn damaged(is_image: bool, error: anyhow::Error) -> Result<Content> {
         Some(_) => Err(error),
         None => Ok(Content::Damaged(is_image, told(&error))),
     }
+}
+
+/// The shape and the numbers of an array in a file.
+pub(crate) fn numbers(path: &Path, limit: Limit) -> Result<(Vec<usize>, Vec<f64>)> {
+    guarded(|| {
+        let (file, pick) = split_pick(path);
+        let array = match file.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase().as_str() {
+            "npy" => npy::open(file)?,
+            "npz" => {
+                let mut archive = npz::Npz::open(file, limit)?;
+                let names = archive.names();
+                let only = names.first().filter(|_| names.len() == 1).map(String::as_str);
+                let name = pick.or(only);
+                archive
+                    .array(name.with_context(|| format!("holds {}; name one, as file.npz:NAME", names.join(", ")))?)?
+            }
+            "mat" => mat::open(file, pick, false, limit)?,
+            _ => bail!("expected an array: .npy, .npz or .mat"),
+        };
+        Ok((array.shape().to_vec(), array.values(limit)?))
+    })
 }
 
 /// An array as samples, or as masks, whose axes may lack those of channels and samples.

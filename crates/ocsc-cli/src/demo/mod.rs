@@ -17,7 +17,6 @@ use crate::run::observer::Watch;
 use crate::run::record::{peak_rss_bytes, read_records};
 use anyhow::{Context, Result, ensure};
 use ocsc::comm::Solo;
-use ocsc::preprocess::Preprocess;
 use ocsc::replace::write_file;
 use ocsc::run::Run;
 use ocsc::train::{Ended, Evaluation, Outcome, TEST_TOL, evaluate_by, refuse};
@@ -29,13 +28,7 @@ const SIDE: usize = 100;
 
 pub(crate) fn run(args: &Demo, console: &Console) -> Result<()> {
     make_folder(&args.out)?;
-    let config = Config {
-        n_filters: args.filters,
-        passes: args.passes,
-        seed: args.seed,
-        preprocess: Preprocess::images(),
-        ..Config::default()
-    };
+    let config = Config { n_filters: args.filters, passes: args.passes, seed: args.seed, ..Config::paper() };
     console.say(format!(
         "making {} images of {SIDE}x{SIDE} (dead leaves), {HELD_OUT} of them held out",
         TRAINING + HELD_OUT

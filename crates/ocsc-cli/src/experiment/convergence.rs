@@ -100,7 +100,8 @@ fn stationarity(
     dictionary: &Dictionary<f32>,
     samples: &dyn Samples<f32>,
 ) -> ocsc::Result<Option<f64>> {
-    let average = BlockDescentConfig { forgetting: 1.0, reseed: false, tol: 0.0, ..BlockDescentConfig::default() };
+    let average =
+        BlockDescentConfig { forgetting: 1.0.into(), reseed: false, tol: 0.0, ..BlockDescentConfig::default() };
     let mut descent = BlockDescent::new(average, config.boundary, config.seed);
     let mut coder = coder(config, dictionary, NEARLY_EXACT)?;
     code_each(coder.as_mut(), dictionary, samples, &UntilInterrupted, |_, item| -> ocsc::Result<()> {

@@ -27,7 +27,7 @@ use ocsc::Method;
 use runs::Runs;
 use settings::Kind;
 
-/// That an experiment of this kind knows all of them: rows of the method table, or solvers.
+/// Checks that an experiment of this kind knows all of them: rows of the method table, or solvers.
 pub(crate) fn check_methods(kind: Kind, names: &[String]) -> Result<()> {
     let known = |name: &String| match kind {
         Kind::Solvers => solvers::find(name).map(drop),

@@ -17,7 +17,7 @@ use cpu_time::ProcessTime;
 use ocsc::coder::{ActiveSet, Admm, Coder, Fista, Space};
 use ocsc::metrics::Objective;
 use ocsc::settings::{ActiveSetConfig, Boundary, CoderConfig, UpdateConfig};
-use ocsc::update::{Ocdl2, Ocsc, Update};
+use ocsc::update::{Ocdl2, OcscPaper, Update};
 use ocsc::{Code, Dictionary, Sample, Shape};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -94,7 +94,7 @@ impl Problem {
 
 /// The paper's update (Algorithm 2).
 fn dictionary_admm(problem: &Problem, iterations: usize) -> Result<(f64, f64)> {
-    let update = Ocsc::new(UpdateConfig { max_iters: iterations, tol: NEVER, ..UpdateConfig::default() });
+    let update = OcscPaper::new(UpdateConfig { max_iters: iterations, tol: NEVER, ..UpdateConfig::default() });
     dictionary(problem, update)
 }
 

@@ -76,6 +76,7 @@ fn run(steps: u64, passes: u64) -> Vec<Record> {
             reseeded: None,
             waiting_seconds: Some(0.1),
             skipped: Some(0),
+            nonzeros_share: Some(0.25),
         };
         let end_of_pass = step % (steps / passes) == 0;
         if end_of_pass {

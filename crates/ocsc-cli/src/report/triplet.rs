@@ -2,6 +2,7 @@
 
 use crate::report::Triplet;
 use crate::report::picture::{difference, image_gray};
+use crate::run::sparsity::percent;
 use anyhow::Result;
 use ocsc::learner::coder;
 use ocsc::metrics::{psnr, ssim};
@@ -19,7 +20,7 @@ pub(crate) fn triplets<T: Real>(
     let mut triplets = Vec::new();
     for (name, sample) in samples {
         let coded = coder.code(sample, None)?;
-        let reconstruction = coded.code.reconstruct(dictionary, config.boundary)?;
+        let reconstruction = coded.code.reconstruct(coded.filters.as_ref().unwrap_or(dictionary), config.boundary)?;
         let (low, high) = sample.extremes();
         // Signals and images smaller than its window have none.
         let ssim = ssim(sample, &reconstruction, peak).map_or(String::new(), |ssim| format!("SSIM {ssim:.3}, "));
@@ -29,9 +30,10 @@ pub(crate) fn triplets<T: Real>(
             reconstruction_png: image_gray(&reconstruction, low, high).png_bytes()?,
             difference_png: difference(sample, &reconstruction, high.max(-low) / 2.0)?.png_bytes()?,
             caption: format!(
-                "PSNR {:.2} dB (peak {peak:.2}), {ssim}{} non-zeros, gap {:.2}\u{a0}%",
+                "PSNR {:.2} dB (peak {peak:.2}), {ssim}{} non-zeros ({} of the values), gap {:.2}\u{a0}%",
                 psnr(sample, &reconstruction, peak)?,
                 coded.code.nonzeros(),
+                percent(coded.code.nonzeros() as f64 / sample.n_observed().max(1) as f64),
                 100.0 * coded.relative_gap()
             ),
         });

@@ -6,10 +6,11 @@ use crate::data::Source;
 use crate::memory;
 use crate::run::dataset;
 use crate::run::model::preprocessing;
+use crate::run::sparsity;
 use anyhow::{Error, Result};
 use ocsc::checkpoint::Saved;
 use ocsc::run::{Init, Run, Started};
-use ocsc::{Config, Dictionary, Real, Sample, Samples};
+use ocsc::{Config, Dictionary, Real, Sample, Samples, settings};
 use std::path::Path;
 
 /// Returns the settings of a new run on a data set.
@@ -31,26 +32,29 @@ pub(crate) fn begin<T: Real>(
 ) -> Result<Run<T>> {
     let run = match saved {
         Some(saved) => Run::resume(saved),
-        None => Run::new(config).init(match args.model.init.as_str() {
-            "random" => Init::Random,
-            "patches" => Init::Patches,
-            file => Init::Given(from_file(Path::new(file), rank, console)?),
-        }),
+        None => Run::new(config).init(start(&args.model.init, rank, console)?),
     };
     Ok(run.options(args.model.run().clone()).test_every(args.test_every).strict(args.data.strict))
 }
 
+/// Returns the dictionary that `--init` says to start from.
+pub(crate) fn start<T: Real>(init: &str, rank: usize, console: &Console) -> Result<Init<T>> {
+    Ok(match init {
+        "random" => Init::Random,
+        "patches" => Init::Patches,
+        file => Init::Given(from_file(Path::new(file), rank, console)?),
+    })
+}
+
+/// Returns whether `--init` names a file.
+pub(crate) fn is_file(init: &str) -> bool {
+    !matches!(init, "random" | "patches")
+}
+
 /// Says how the beta of a run was chosen.
 pub(crate) fn say_beta<T: Real>(run: &Started<T>, console: &Console) {
-    let config = run.learner().config();
     if let Some(beta) = run.beta() {
-        let these = match beta.samples {
-            1 => beta.first.clone(),
-            more => format!("{} and {} more", beta.first, more - 1),
-        };
-        let (ratio, largest) = (beta.ratio, beta.largest);
-        console
-            .say(format!("beta {} = {ratio} of {largest}, the smallest with all-zero codes, for {these}", config.beta));
+        sparsity::say_beta(beta.ratio, beta.beta(), beta.of.median, beta.of.samples, console);
     }
 }
 
@@ -71,9 +75,10 @@ pub(crate) fn advised(error: ocsc::Error, reading: impl Fn(usize) -> Option<Stri
             anyhow::anyhow!("{error}{reading}; {advice}")
         }
         ocsc::Error::MixedSizes { .. } => anyhow::anyhow!("{error}; `--method ocsc` takes any"),
-        ocsc::Error::Invalid { what, expected, found } if what == "beta_ratio" => {
-            anyhow::anyhow!("--beta-ratio: expected {expected}, found {found}")
-        }
+        ocsc::Error::Invalid { what, expected, found } => match settings::find(what) {
+            Some(setting) => anyhow::anyhow!("--{}: expected {expected}, found {found}", setting.flag_name()),
+            None => error.into(),
+        },
         _ => error.into(),
     }
 }

@@ -4,7 +4,7 @@
 //! call says so; and of those to learn from, `--limit` and `--subset` choose. So runs that differ in these test on the
 //! same samples.
 
-use crate::args::{DataArgs, Learn};
+use crate::args::{DataArgs, Learn, ModelArgs};
 use crate::console::{Console, counted, share};
 use crate::data::{Axes, Channel, Source, SourceOptions, channels_before};
 use crate::memory::Limit;
@@ -46,6 +46,13 @@ pub(crate) fn for_learning(
         test = test.map(|test| large_enough(&test, filter, console)).transpose().context("--test")?;
     }
     Ok((chosen(source, &args.data, seed), test))
+}
+
+/// The samples to tune with; those that are too small are passed over when they are read.
+pub(crate) fn for_tuning(args: &DataArgs, model: &ModelArgs) -> Result<Source> {
+    let mut options = args.reading.options(model.seed());
+    options.limit = Limit::new(model.run().memory_limit);
+    Ok(chosen(Source::open(&args.data, &options)?, args, model.seed()))
 }
 
 /// What a run on frames from standard input tests on.
@@ -136,7 +143,12 @@ pub(crate) fn for_init(path: &Path, rank: usize) -> Result<Source> {
 
 /// The channels of the dictionary that a new run starts from, if a file holds it.
 pub(crate) fn channels_of_init(args: &Learn, rank: usize) -> Result<Option<usize>> {
-    match args.model.init.as_str() {
+    channels_of_start(&args.model.init, rank)
+}
+
+/// The same of what `--init` says.
+pub(crate) fn channels_of_start(init: &str, rank: usize) -> Result<Option<usize>> {
+    match init {
         "random" | "patches" => Ok(None),
         file => Ok(for_init(Path::new(file), rank)?.seen(0).map(|seen| seen.channels)),
     }

@@ -43,6 +43,8 @@ fn options(args: &Learn) -> BTreeMap<String, String> {
         ("channel", channel.map(|channel| channel.to_string())),
         ("rate", reading.rate.map(|rate| rate.to_string())),
         ("mask", reading.mask.as_deref().map(mask)),
+        ("data-weights", reading.data_weights.as_deref().map(mask)),
+        ("coefficient-weights", reading.coefficient_weights.as_deref().map(mask)),
         ("nan-is-missing", reading.nan_is_missing.then(String::new)),
     ];
     named(given)

@@ -87,7 +87,7 @@ impl<'a> Resumed<'a> {
     }
 }
 
-/// Why a log could not be written anew.
+/// Says why a log could not be written anew.
 enum Failure {
     Io(std::io::Error),
     Told(Error),

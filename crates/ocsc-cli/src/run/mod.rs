@@ -15,3 +15,4 @@ pub(crate) mod outputs;
 pub(crate) mod pairing;
 pub(crate) mod pipe;
 pub(crate) mod record;
+pub(crate) mod sparsity;

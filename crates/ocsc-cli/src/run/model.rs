@@ -108,7 +108,7 @@ pub(crate) fn preprocessing_of(text: &str, is_images: bool, is_masked: bool) -> 
     }
 }
 
-/// That no step would mix observed values with unobserved ones.
+/// Checks that no step would mix observed values with unobserved ones.
 pub(crate) fn check_masked(preprocess: &Preprocess, is_masked: bool) -> Result<()> {
     let alone = |step: &Step| matches!(step, Step::Gray | Step::Mean | Step::Scale(_));
     let mixes = !preprocess.steps().iter().all(alone);

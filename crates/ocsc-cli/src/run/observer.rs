@@ -8,7 +8,7 @@ use ocsc::checkpoint::{Attached, Notes};
 use ocsc::learner::Step;
 use ocsc::monitor::Monitor;
 use ocsc::train::{Evaluation, Observer, Outcome, Progress, Snapshot};
-use ocsc::{Error, Real, Result, checkpoint};
+use ocsc::{Error, Real, Result, Sparsity, checkpoint};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,6 +21,8 @@ pub(crate) struct Watch {
     pub(crate) checkpoints: Option<Checkpoints>,
     /// Sums over the current pass: objective, gap, non-zeros, samples.
     pub(crate) pass: PassSums,
+    /// How sparse the codes of the current pass are, and those of the last one.
+    sparsity: [Sparsity; 2],
     /// The last evaluation, and after how many samples it was made.
     pub(crate) test: Option<(usize, Evaluation)>,
     /// Where the run was after its last step.
@@ -35,6 +37,8 @@ pub(crate) struct EndedWatch {
     pub(crate) last: Option<Progress>,
     /// The last evaluation, and after how many samples it was made.
     pub(crate) tested: Option<(usize, Evaluation)>,
+    /// How sparse the codes of the last pass are, also of one that was not finished.
+    pub(crate) sparsity: Sparsity,
     /// What a checkpoint of a run that ends here must note: the step that could not be written to the log.
     pub(crate) notes: Notes,
 }
@@ -84,19 +88,23 @@ pub(crate) struct PassSums {
     nonzeros: f64,
     gap: f64,
     samples: usize,
+    values: usize,
     reseeded: usize,
 }
 
 impl Watch {
     pub(crate) fn new(bar: Bar, log: Option<Log>, checkpoints: Option<Checkpoints>) -> Self {
-        Watch { bar, log, checkpoints, pass: PassSums::default(), test: None, last: None, is_logged: false }
+        let (pass, sparsity) = (PassSums::default(), [Sparsity::default(); 2]);
+        Watch { bar, log, checkpoints, pass, sparsity, test: None, last: None, is_logged: false }
     }
 
     /// Takes the progress display away, and returns what is left of the run.
     pub(crate) fn ended(mut self) -> EndedWatch {
         let unwritten = self.log.as_ref().and_then(|log| log.unwritten.clone());
         let notes = unwritten.map(|line| (UNWRITTEN.to_owned(), line)).into_iter().collect();
-        EndedWatch { last: self.last, tested: self.test.take(), notes }
+        let [current, before] = self.sparsity;
+        let sparsity = if current.codes > 0 { current } else { before };
+        EndedWatch { last: self.last, tested: self.test.take(), sparsity, notes }
     }
 
     fn write(&mut self, record: &Record) -> Result<()> {
@@ -117,7 +125,10 @@ impl<T: Real> Observer<T> for Watch {
         self.pass.nonzeros += step.nonzeros() * n as f64;
         self.pass.gap = self.pass.gap.max(step.gap());
         self.pass.samples += n;
+        self.pass.values += step.totals.values;
         self.pass.reseeded += step.update.reseeded;
+        let values = step.totals.values / n.max(1);
+        step.own_codes.iter().for_each(|coded| self.sparsity[0].add(coded.code.nonzeros(), values));
         self.remember(run);
         let record = of_step(run, step);
         match self.log.as_mut() {
@@ -172,11 +183,13 @@ impl<T: Real> Observer<T> for Watch {
     fn pass(&mut self, run: &Snapshot<'_, T>) -> Result<ControlFlow<()>> {
         self.remember(run);
         let sums = std::mem::take(&mut self.pass);
+        self.sparsity = [Sparsity::default(), self.sparsity[0]];
         let mut record = record(Event::Pass, run);
         if sums.samples > 0 {
             record.objective = Some(sums.objective / sums.samples as f64);
             record.nonzeros = Some(sums.nonzeros / sums.samples as f64);
             record.gap = Some(sums.gap);
+            record.nonzeros_share = Some(sums.nonzeros / sums.values.max(1) as f64);
             record.reseeded = Some(sums.reseeded as u64);
         }
         self.write(&record)?;
@@ -200,6 +213,7 @@ fn of_step<T: Real>(run: &Snapshot<'_, T>, step: &Step<T>) -> Record {
         objective: Some(step.objective()),
         gap: Some(step.gap()),
         nonzeros: Some(step.nonzeros()),
+        nonzeros_share: Some(step.totals.nonzeros / step.totals.values.max(1) as f64),
         dictionary_change: Some(step.dictionary_change),
         stationarity: step.update.stationarity,
         reseeded: Some(step.update.reseeded as u64),
@@ -228,5 +242,6 @@ fn record<T: Real>(event: Event, run: &Snapshot<'_, T>) -> Record {
         reseeded: None,
         waiting_seconds: Some(run.progress.waiting_seconds),
         skipped: Some(run.progress.skipped as u64),
+        nonzeros_share: None,
     }
 }

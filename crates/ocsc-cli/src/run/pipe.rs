@@ -31,7 +31,7 @@ pub(crate) fn is_wanted(data: &DataArgs) -> Result<bool> {
 pub(crate) struct FrameStream<'a, T> {
     pub(crate) frames: FrameReader<T>,
     pub(crate) console: &'a Console,
-    /// Why there are no more, in the program's words.
+    /// The reason why there are no more, in the program's words.
     pub(crate) raised: Option<anyhow::Error>,
 }
 

@@ -36,9 +36,9 @@ fn codes_objectives_gaps_and_reconstructions_are_what_they_claim() {
     }
     let mut fields: Vec<&String> = evaluated.as_object().unwrap().keys().collect();
     fields.sort();
-    let wanted = ["data_term", "gap", "l1", "nonzeros", "objective", "psnr", "psnr_original", "psnr_original_peak"];
-    assert_eq!(fields[..8], wanted);
-    assert_eq!(fields[8..], ["psnr_peak", "samples", "seconds"]);
+    let wanted = ["data_term", "empty", "gap", "l1", "nonzeros", "nonzeros_share", "objective", "penalty", "psnr"];
+    assert_eq!(fields[..9], wanted);
+    assert_eq!(fields[9..], ["psnr_original", "psnr_original_peak", "psnr_peak", "samples", "seconds"]);
     let number = |name: &str| evaluated[name].as_f64().unwrap();
     assert_eq!(evaluated["samples"], 2);
     assert_close(number("objective"), objective, 1e-12);

@@ -88,22 +88,6 @@ fn patches_are_pieces_of_the_data() {
 }
 
 #[test]
-fn beta_ratio_is_a_fraction_of_the_largest_useful_beta() {
-    let bench = Bench::with_data(1);
-    let ran = bench.learn("train.npy --beta-ratio 0.25 --passes 0 --out m.safetensors").ok();
-    let saved = model(&bench.path("m.safetensors"));
-    let beta = saved.config["beta"].as_f64().unwrap();
-    assert!(ran.stderr.contains(&format!("beta {beta} = 0.25 of")), "{}", ran.stderr);
-    // Just below the largest beta a code has a non-zero, at it none.
-    let nonzeros = |beta: f64| {
-        let call = format!("evaluate m.safetensors train.npy --tol 1e-6 --dtype f64 --json --beta {beta}");
-        bench.run(&call).ok().json()["nonzeros"].as_f64().unwrap()
-    };
-    assert_eq!(nonzeros(4.001 * beta), 0.0);
-    assert!(nonzeros(3.9 * beta) > 0.0);
-}
-
-#[test]
 fn a_seed_decides_every_bit_and_threads_decide_none() {
     let bench = Bench::with_data(4);
     let learned = |words: &str| {

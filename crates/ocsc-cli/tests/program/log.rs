@@ -4,7 +4,7 @@ use crate::common::{Bench, write_npy};
 use ndarray::Array3;
 use serde_json::Value;
 
-const FIELDS: [&str; 18] = [
+const FIELDS: [&str; 19] = [
     "event",
     "pass",
     "step",
@@ -23,6 +23,7 @@ const FIELDS: [&str; 18] = [
     "reseeded",
     "waiting_seconds",
     "skipped",
+    "nonzeros_share",
 ];
 
 /// That every line has every field and the counters only grow.

@@ -3,6 +3,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod beta;
 #[cfg(target_os = "linux")]
 mod children;
 mod codes;
@@ -12,6 +13,7 @@ mod disk;
 #[cfg(unix)]
 mod existing;
 mod experiments;
+mod filters;
 mod formats;
 #[cfg(unix)]
 mod guard;
@@ -30,11 +32,13 @@ mod masks;
 mod memory;
 mod original;
 mod other_data;
+mod penalty;
 mod refuse_data;
 mod refuse_models;
 mod refuse_usage;
 #[cfg(unix)]
 mod replace;
+mod rows;
 mod select;
 mod signals;
 mod skip;

@@ -4,7 +4,7 @@ mod stream;
 
 use crate::args::Code;
 use crate::console::{self, Console, Interrupted, counted, share, told};
-use crate::data::{Facts, Source, codes};
+use crate::data::{Facts, Source, codes, problem};
 use crate::exit::check_passed_over;
 use crate::ranks::{Ranks, Sizes};
 use crate::run::dataset;
@@ -12,7 +12,9 @@ use crate::run::folder::{make_folder, say_existing};
 use crate::run::model::{self, Prepared, check_masked, precision_advice};
 use crate::run::outputs::Outputs;
 use crate::run::pipe;
+use crate::run::sparsity;
 use anyhow::{Context, Result, bail, ensure};
+use ocsc::beta::BetaMax;
 use ocsc::checkpoint::Saved;
 use ocsc::coder::{Coded, Status};
 use ocsc::comm::{Comm, Shard, all_gather, broadcast};
@@ -20,7 +22,7 @@ use ocsc::learner::coder;
 use ocsc::monitor::Monitor;
 use ocsc::settings::Dtype;
 use ocsc::train::code_each;
-use ocsc::{Config, Real, Sample, Samples, replace};
+use ocsc::{Config, Method, Real, Sample, Samples, Sparsity, replace};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -40,14 +42,23 @@ pub fn run(args: &Code, ranks: &Ranks, console: &Console) -> Result<()> {
 fn code<T: Real>(args: &Code, ranks: &Ranks, console: &Console) -> Result<()> {
     let saved = ranks.load::<T>(&args.model)?;
     let config = args.coding.settings.apply(&saved.config, DEFAULT_TOL)?;
-    let mut coder = coder(&config, &saved.dictionary, config.tol)?;
+    ensure!(
+        config.method != Method::Scsc,
+        "{}: expected filters that codes can refer to, found those of the method scsc, which every sample has of its own; \
+         `ocsc evaluate` takes them",
+        args.model.display()
+    );
     if pipe::is_wanted(&args.data)? {
         ensure!(!ranks.is_many(), "-: expected data that all ranks can read, found standard input");
-        return stream::code(args, &config, &saved, coder.as_mut(), console);
+        return stream::code(args, config, &saved, console);
     }
     let (source, sizes) = dataset::for_coding(&args.data, &config, saved.dictionary.shape(), ranks, console)?;
     check_masked(&config.preprocess, source.is_masked())?;
     let all = source.len();
+    let samples = Prepared::new(&source, &config.preprocess).sized(&sizes);
+    let config =
+        sparsity::with_beta(&args.coding.settings, config.clone(), &saved.dictionary, &samples, ranks, console)?;
+    let mut coder = coder(&config, &saved.dictionary, config.tol)?;
     let facts = facts(&saved, &config, source.is_masked());
     let (source, sizes) = uncoded(args, ranks, source, sizes, &facts, console)?;
     if source.len() == 0 {
@@ -80,7 +91,9 @@ fn code<T: Real>(args: &Code, ranks: &Ranks, console: &Console) -> Result<()> {
         coded => coded?,
     }
     tally.all_gather(ranks.comm())?;
-    tally.report(Some(source.len()), console)
+    let beta_max = || BetaMax::of_filters(&config, &saved.dictionary, &samples, false).ok();
+    let beta_max = if ranks.is_first() && tally.sparsity.is_mostly_empty() { beta_max() } else { None };
+    tally.report(Some(source.len()), beta_max, console)
 }
 
 /// Checks that no code would be written over what the call reads, nor taken for what the call would make, and returns the samples
@@ -143,10 +156,12 @@ pub(crate) fn is_made_by(wanted: &Facts, path: &Path) -> Result<bool> {
 /// What all codes of a call are made with.
 pub(crate) fn facts<T: Real>(saved: &Saved<T>, config: &Config, masked: bool) -> Facts {
     Facts {
-        beta: Some(config.beta),
+        // A budget finds a beta for every sample.
+        beta: config.active_set.budget().is_none().then_some(config.beta),
         model: Some(saved.dictionary_checksum.clone()),
         preprocess: Some(config.preprocess.to_string()),
         boundary: Some(config.boundary.to_string()),
+        problem: problem(config),
         masked: Some(masked),
         ..Facts::default()
     }
@@ -162,19 +177,34 @@ pub(crate) struct Tally<'a> {
     samples: usize,
     objective: f64,
     gap: f64,
-    nonzeros: usize,
+    sparsity: Sparsity,
     unconverged: usize,
+    outliers: usize,
     /// How many processes were interrupted.
     interrupted: usize,
-    /// Why samples were left out.
+    /// The reasons why samples were left out.
     skipped: Vec<String>,
 }
 
 impl<'a> Tally<'a> {
     pub(crate) fn new(args: &'a Code, config: &'a Config, rank: usize, facts: Facts, bar: console::Progress) -> Self {
-        let (samples, objective, gap, nonzeros) = (0, 0.0, 0.0, 0);
-        let (unconverged, interrupted, skipped) = (0, 0, Vec::new());
-        Tally { args, config, rank, facts, bar, samples, objective, gap, nonzeros, unconverged, interrupted, skipped }
+        let (samples, objective, gap, sparsity) = (0, 0.0, 0.0, Sparsity::default());
+        let (unconverged, outliers, interrupted, skipped) = (0, 0, 0, Vec::new());
+        Tally {
+            args,
+            config,
+            rank,
+            facts,
+            bar,
+            samples,
+            objective,
+            gap,
+            sparsity,
+            unconverged,
+            outliers,
+            interrupted,
+            skipped,
+        }
     }
 
     /// Writes the code of the sample called `source`, under the name `stem`.
@@ -189,6 +219,7 @@ impl<'a> Tally<'a> {
         let facts = Facts {
             objective: Some(coded.total()),
             gap: Some(coded.relative_gap()),
+            beta: Some(coded.beta),
             sample_shape: Some([vec![shape.channels], shape.axes(self.rank)].concat()),
             source: Some(source),
             ..self.facts.clone()
@@ -197,8 +228,9 @@ impl<'a> Tally<'a> {
         self.samples += 1;
         self.objective += coded.total();
         self.gap = self.gap.max(coded.relative_gap());
-        self.nonzeros += coded.code.nonzeros();
+        self.sparsity.add(coded.code.nonzeros(), sample.n_observed());
         self.unconverged += usize::from(coded.status != Status::Converged);
+        self.outliers += coded.outliers;
         self.bar.advance(1, &how_it_goes(sample, coded));
         Ok(())
     }
@@ -222,31 +254,38 @@ impl<'a> Tally<'a> {
 
     /// Adds what the others did.
     fn all_gather(&mut self, comm: &dyn Comm) -> Result<()> {
-        let counts = [self.samples, self.nonzeros, self.unconverged, self.interrupted].map(|n| n as f64);
-        let numbers = [&counts[..], &[self.objective, self.gap]].concat();
+        let Sparsity { empty, nonzeros, values, .. } = self.sparsity;
+        let counts = [self.samples, nonzeros, self.unconverged, self.outliers, self.interrupted, empty, values];
+        let numbers = [&counts.map(|n| n as f64)[..], &[self.objective, self.gap]].concat();
         let numbers: Vec<u8> = numbers.into_iter().flat_map(f64::to_le_bytes).collect();
         let all = all_gather(comm, &[numbers, serde_json::to_vec(&self.skipped)?].concat());
-        (self.samples, self.nonzeros, self.unconverged, self.interrupted) = (0, 0, 0, 0);
+        (self.samples, self.sparsity, self.unconverged) = (0, Sparsity::default(), 0);
+        (self.outliers, self.interrupted) = (0, 0);
         (self.objective, self.gap) = (0.0, 0.0);
         self.skipped.clear();
         for bytes in all {
-            let (numbers, skipped) = bytes.split_first_chunk::<48>().context("a message of another rank was cut")?;
+            let (numbers, skipped) = bytes.split_first_chunk::<72>().context("a message of another rank was cut")?;
             let mut numbers = numbers.as_chunks().0.iter().map(|n| f64::from_le_bytes(*n));
             let mut next = || numbers.next().unwrap_or_default();
             self.samples += next() as usize;
-            self.nonzeros += next() as usize;
+            self.sparsity.nonzeros += next() as usize;
             self.unconverged += next() as usize;
+            self.outliers += next() as usize;
             self.interrupted += next() as usize;
+            self.sparsity.empty += next() as usize;
+            self.sparsity.values += next() as usize;
             self.objective += next();
             self.gap = self.gap.max(next());
             self.skipped.extend(serde_json::from_slice::<Vec<String>>(skipped)?);
         }
+        self.sparsity.codes = self.samples;
         Ok(())
     }
 
-    /// Says what was done, of `total` samples if that is known.
-    pub(crate) fn report(self, total: Option<usize>, console: &Console) -> Result<()> {
-        let Tally { args, config, bar, samples, gap, unconverged, skipped, .. } = self;
+    /// Says what was done, of `total` samples if that is known; `beta_max` is theirs, where the codes are mostly empty and it is
+    /// known.
+    pub(crate) fn report(self, total: Option<usize>, beta_max: Option<BetaMax>, console: &Console) -> Result<()> {
+        let Tally { args, config, bar, samples, gap, sparsity, unconverged, outliers, skipped, .. } = self;
         drop(bar);
         if self.interrupted > 0 {
             let (done, of) = (counted(samples, "sample"), total.map_or(String::new(), |n| format!(" of {n}")));
@@ -263,22 +302,30 @@ impl<'a> Tally<'a> {
                 config.tol
             ));
         }
-        let (objective, nonzeros) = (self.objective / samples as f64, self.nonzeros as f64 / samples as f64);
+        sparsity::warn(&sparsity, config.beta, || beta_max, console);
+        let (objective, nonzeros) = (self.objective / samples as f64, sparsity.nonzeros as f64 / samples as f64);
         if args.coding.json {
             let result = serde_json::json!({
-                "samples": samples, "objective": objective, "gap": gap, "nonzeros": nonzeros, "skipped": skipped.len(),
+                "samples": samples, "objective": objective, "gap": gap, "nonzeros": nonzeros,
+                "nonzeros_share": sparsity.share(), "empty": sparsity.empty, "beta": config.beta, "outliers": outliers,
+                "skipped": skipped.len(),
             });
             console.result(result.to_string())?;
             return check_passed_over(skipped.len(), "sample", &args.data);
         }
         let skips =
             if skipped.is_empty() { String::new() } else { format!(", {} skipped", counted(skipped.len(), "sample")) };
-        console.table(&[
+        let mut rows = vec![
             ("codes".to_owned(), format!("{samples} in {}{skips}", args.out.display())),
             ("objective".to_owned(), format!("{objective:.3}")),
             ("worst gap".to_owned(), format!("{:.3} %", 100.0 * gap)),
-            ("non-zeros".to_owned(), format!("{nonzeros:.1} per sample")),
-        ])?;
+            ("non-zeros".to_owned(), sparsity::nonzeros(nonzeros, sparsity.share())),
+        ];
+        if outliers > 0 {
+            let per_sample = outliers as f64 / samples as f64;
+            rows.push(("outliers".to_owned(), format!("{per_sample:.1} values per sample count less than the others")));
+        }
+        console.table(&rows)?;
         check_passed_over(skipped.len(), "sample", &args.data)
     }
 }

@@ -4,39 +4,42 @@ use super::{Tally, facts, is_made_by};
 use crate::args::Code;
 use crate::console::{self, Console, Interrupted, counted};
 use crate::data::split_pick;
+use crate::ranks::Ranks;
 use crate::run::folder::make_folder;
 use crate::run::outputs::Outputs;
 use crate::run::pipe::{FrameReader, is_masked};
+use crate::run::sparsity;
 use anyhow::{Context, Result};
 use ocsc::checkpoint::Saved;
-use ocsc::coder::Coder;
+use ocsc::learner::coder;
 use ocsc::{Config, Real};
 
 /// Frames that are coded at the same time.
 const TOGETHER: usize = 8;
 
 /// `ocsc code MODEL -`: one file per frame, `frame-000000.npz` and so on.
-pub(crate) fn code<T: Real>(
-    args: &Code,
-    config: &Config,
-    saved: &Saved<T>,
-    coder: &mut dyn Coder<T>,
-    console: &Console,
-) -> Result<()> {
+pub(crate) fn code<T: Real>(args: &Code, config: Config, saved: &Saved<T>, console: &Console) -> Result<()> {
     let dictionary = &saved.dictionary;
     let mut frames = FrameReader::<T>::start(&args.data, &config.preprocess)?;
     make_folder(&args.out)?;
     let bar = console.progress("coding", args.data.limit, 0);
-    let wanted = facts(saved, config, is_masked(&args.data));
-    let mut tally = Tally::new(args, config, dictionary.rank(), wanted.clone(), bar);
     console::catch_interrupts();
+    // Of a stream, a fraction of beta is one of what its first frames allow.
+    let mut first = Some(frames.take(TOGETHER, console)?);
+    let config = match first.as_ref().filter(|first| !first.is_empty()) {
+        Some(first) => sparsity::with_beta(&args.coding.settings, config, dictionary, first, &Ranks::alone(), console)?,
+        None => config,
+    };
+    let mut coder = coder(&config, dictionary, config.tol)?;
+    let wanted = facts(saved, &config, is_masked(&args.data));
+    let mut tally = Tally::new(args, &config, dictionary.rank(), wanted.clone(), bar);
     let mut files = Outputs::default();
     files.read("the model", [&args.model]);
     files.read("the mask", args.data.reading.mask.iter().map(|mask| split_pick(mask).0));
     let monitor = tally.monitor();
     let mut taken = 0;
     loop {
-        let mut group = frames.take(TOGETHER, console)?;
+        let mut group = first.take().map_or_else(|| frames.take(TOGETHER, console), Ok)?;
         let at_end = group.is_empty();
         let mut numbers = Vec::new();
         for sample in &group {
@@ -63,7 +66,7 @@ pub(crate) fn code<T: Real>(
             return Err(Interrupted(format!("interrupted after {done}; their codes are kept")).into());
         }
         if at_end {
-            return tally.report(None, console);
+            return tally.report(None, None, console);
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::console::{self, Console, Interrupted, bytes, counted};
 use crate::data::{Source, split_pick};
 use crate::exit::check_passed_over;
 use crate::ranks::Ranks;
-use crate::run::begin::{advised, begin, new_config, say_beta, say_needs};
+use crate::run::begin::{advised, begin, is_file, new_config, say_beta, say_needs};
 use crate::run::dataset;
 use crate::run::fingerprint;
 use crate::run::lock::Lock;
@@ -16,7 +16,9 @@ use crate::run::model::{Prepared, check_masked, say_unsealed};
 use crate::run::observer::{Checkpoints, Watch};
 use crate::run::outputs::{Outputs, is_same};
 use crate::run::pipe;
+use crate::run::sparsity;
 use anyhow::{Context, Error, Result, bail, ensure};
+use ocsc::beta::BetaMax;
 use ocsc::checkpoint::{Attached, Saved};
 use ocsc::replace::{check_writable, remove_leftovers};
 use ocsc::settings::Dtype;
@@ -130,6 +132,11 @@ fn learn<T: Real>(
     console::catch_interrupts();
     let trained = run.train(&samples, tests.as_ref().map(|tests| tests as &dyn Samples<T>), &mut watch);
     let ended = watch.ended();
+    if ranks.is_first() && trained.is_ok() {
+        let (config, filter) = (run.learner().config(), run.learner().dictionary().shape());
+        let beta_max = || BetaMax::of_patches::<T>(config, filter, &samples, false).ok();
+        sparsity::warn(&ended.sparsity, config.beta, beta_max, console);
+    }
     match trained {
         Ok(outcome) if ranks.is_first() => finish(args, run.learner(), &outcome, ended.tested, &attached, console),
         Ok(_) => Ok(()),
@@ -240,7 +247,14 @@ fn spare_inputs<'a>(args: &Learn, sources: impl IntoIterator<Item = &'a Source>)
     let (out, test) = (out(args)?, &args.test);
     let mut files = Outputs::default();
     sources.into_iter().for_each(|source| files.read("one of the data", source.files()));
-    files.read("the mask", args.data.reading.mask.iter().map(|mask| split_pick(mask).0));
+    let reading = &args.data.reading;
+    for (what, file) in [
+        ("the mask", &reading.mask),
+        ("the data weights", &reading.data_weights),
+        ("the weights of coefficients", &reading.coefficient_weights),
+    ] {
+        files.read(what, file.iter().map(|file| split_pick(file).0));
+    }
     let init = Some(&args.model.init).filter(|init| is_file(init));
     files.read("the dictionary of --init", init.map(|init| split_pick(Path::new(init)).0));
     files.read("the list of --test-list", &test.test_list);
@@ -274,11 +288,6 @@ fn ensure_reading(source: &Source, args: &Learn) -> Result<()> {
     let numbers = |(size, channels): ([usize; 3], usize)| size.iter().fold(channels, |n, axis| n.saturating_mul(*axis));
     let largest = sizes.map(|(size, seen)| numbers((size, seen.channels))).max().unwrap_or(0);
     Ok(ocsc::memory::ensure_reading(largest, args.model.run().memory_limit)?)
-}
-
-/// Whether `--init` names a file.
-fn is_file(init: &str) -> bool {
-    !matches!(init, "random" | "patches")
 }
 
 fn report<T: Real>(

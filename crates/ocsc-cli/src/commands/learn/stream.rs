@@ -10,7 +10,7 @@ use crate::run::log::{Log, Resumed};
 use crate::run::model::{Prepared, preprocessing_of};
 use crate::run::observer::Watch;
 use crate::run::pipe::{FrameReader, FrameStream, is_masked};
-use crate::run::{dataset, fingerprint};
+use crate::run::{dataset, fingerprint, sparsity};
 use anyhow::{Context, Result, anyhow, ensure};
 use ocsc::checkpoint::Attached;
 use ocsc::train::Begun;
@@ -65,7 +65,10 @@ pub(crate) fn learn<T: Real>(args: &Learn, test: Option<&Source>, console: &Cons
     let trained = run.train_stream(1, &mut frames, tests, &mut watch);
     let ended = watch.ended();
     match trained {
-        Ok(outcome) => finish(args, run.learner(), &outcome, ended.tested, &attached, console),
+        Ok(outcome) => {
+            sparsity::warn(&ended.sparsity, run.learner().config().beta, || None, console);
+            finish(args, run.learner(), &outcome, ended.tested, &attached, console)
+        }
         Err(error) => {
             let error = frames.rest.raised.unwrap_or_else(|| error.into());
             let attached = Attached { notes: ended.notes, ..attached };

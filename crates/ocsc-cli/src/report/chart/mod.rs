@@ -6,6 +6,8 @@
 //! its own looks right too.
 
 mod axis;
+mod letters;
+mod raster;
 #[cfg(test)]
 mod tests;
 
@@ -42,6 +44,10 @@ pub(crate) enum Style {
     Line,
     /// A line with a marker, and a tooltip, at every point.
     LineMarkers,
+    /// The same, with the band drawn as an error bar at every point.
+    LineBars,
+    /// A ring around every point, without a line.
+    Mark,
 }
 
 /// Points under one name.
@@ -145,7 +151,7 @@ impl Chart {
                 Axis::shows(self.log_x, x) && Axis::shows(self.log_y, low) && Axis::shows(self.log_y, high)
             })
             .collect();
-        if edges.len() < 2 {
+        if edges.len() < 2 || series.style == Style::LineBars {
             return edges.iter().map(|&(x, low, high)| whisker(frame, x, low, high, colour)).collect();
         }
         edges.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -186,8 +192,9 @@ impl Chart {
                 Style::Dots => ("●", "0.45"),
                 Style::Line if dashed => ("╍", "1"),
                 Style::Line => ("━", "1"),
-                Style::LineMarkers if dashed => ("●╍", "1"),
-                Style::LineMarkers => ("●━", "1"),
+                Style::LineMarkers | Style::LineBars if dashed => ("●╍", "1"),
+                Style::LineMarkers | Style::LineBars => ("●━", "1"),
+                Style::Mark => ("◯", "1"),
             };
             let entry = format!(
                 "<tspan fill=\"{colour}\" fill-opacity=\"{opacity}\">{mark}</tspan> <tspan>{}</tspan>",
@@ -273,10 +280,19 @@ fn draw(series: &Series, points: &[(f64, f64)], frame: &Frame, colour: &str, das
              stroke-linecap=\"round\"/>"
         );
     }
+    if series.style == Style::Mark {
+        let ring = |(x, y): &(f64, f64)| {
+            format!(
+                "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"8\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2.4\"/>"
+            )
+        };
+        return placed.iter().map(ring).collect();
+    }
     placed.sort_by(|a, b| a.0.total_cmp(&b.0));
     let mut svg = line(&thin_line(&placed), colour, dashed);
     // A line through one point is invisible, so a lone point always gets its marker.
-    if (series.style == Style::LineMarkers && points.len() <= MAX_MARKERS) || points.len() == 1 {
+    let has_markers = matches!(series.style, Style::LineMarkers | Style::LineBars);
+    if (has_markers && points.len() <= MAX_MARKERS) || points.len() == 1 {
         for &point in points {
             let (x, y) = frame.place(point);
             let tip = escape(&format!("{}: {:.4} at {:.4}", series.name, point.1, point.0));

@@ -32,6 +32,11 @@ pub(crate) struct Picture {
 }
 
 impl Picture {
+    /// A picture of these pixels.
+    pub(crate) fn of(pixels: RgbaImage) -> Self {
+        Picture { pixels }
+    }
+
     /// (width, height) in pixels.
     #[cfg(test)]
     fn size(&self) -> (u32, u32) {

@@ -1,0 +1,110 @@
+//! Choosing beta: as a fraction, by default, by a preset, by `tune`; and warnings where it does not suit the data.
+
+use crate::common::{Bench, model, stack, write_npy};
+
+fn beta(bench: &Bench, words: &str) -> f64 {
+    bench.learn(&format!("train.npy --out m.safetensors {words}")).ok();
+    model(&bench.path("m.safetensors")).config["beta"].as_f64().unwrap()
+}
+
+#[test]
+fn beta_is_a_fraction_of_what_typical_samples_allow() {
+    let bench = Bench::with_data(5);
+    let ran = bench.learn("train.npy --beta-ratio 0.25 --passes 0 --out m.safetensors").ok();
+    assert!(ran.stderr.contains(" = 0.25 of ") && ran.stderr.contains("the median of 5 samples"), "{}", ran.stderr);
+    let quarter = beta(&bench, "--beta-ratio 0.25 --passes 0");
+    // Neither the seed nor the start nor the method matters.
+    for words in ["--seed 3", "--init patches", "--seed 8 --method ocsc-paper", "--batch 3"] {
+        assert_eq!(beta(&bench, &format!("--beta-ratio 0.25 --passes 0 {words}")), quarter, "{words}");
+    }
+    let default = beta(&bench, "--passes 0");
+    assert!((default / quarter - 0.4).abs() < 1e-12, "{default} {quarter}");
+    assert_eq!(beta(&bench, "--passes 0 --preset paper"), 1.0);
+    assert_eq!(beta(&bench, "--passes 0 --preset paper --beta-ratio 0.25"), quarter);
+    assert_eq!(beta(&bench, "--passes 0 --preset paper --beta 0.5"), 0.5);
+    let both = bench.learn("train.npy --out m.safetensors --beta 1 --beta-ratio 0.1");
+    assert!(both.code != Some(0) && both.stderr.contains("cannot be used with"), "{}", both.stderr);
+}
+
+#[test]
+fn a_preset_is_the_papers_experiment() {
+    let bench = Bench::with_data(2);
+    write_npy(&bench.path("large.npy"), &stack(1, 24, 24, 1));
+    bench.run("learn large.npy --preset paper --out m.safetensors").ok();
+    let config = model(&bench.path("m.safetensors")).config;
+    assert_eq!(
+        (&config["n_filters"], &config["filter_shape"]),
+        (&serde_json::json!(100), &serde_json::json!([11, 11]))
+    );
+    assert_eq!((&config["beta"], &config["boundary"]), (&serde_json::json!(1.0), &serde_json::json!("circular")));
+}
+
+#[test]
+fn data_of_any_scale_learn_something() {
+    let bench = Bench::new();
+    let mut shares = Vec::new();
+    for scale in [1e-12, 1.0, 65535.0] {
+        write_npy(&bench.path("train.npy"), &(stack(4, 16, 16, 1) * scale));
+        let ran = bench.learn("train.npy --out m.safetensors --passes 2").ok();
+        assert!(!ran.stderr.contains("all zeros; try"), "{scale}: {}", ran.stderr);
+        let found = bench.run("evaluate m.safetensors train.npy --json").ok().json();
+        let share = found["nonzeros_share"].as_f64().unwrap();
+        assert!(share > 0.0 && found["empty"] == 0, "{scale}: {found}");
+        shares.push(share);
+    }
+    assert!(shares.iter().all(|share| (share / shares[0] - 1.0).abs() < 0.02), "{shares:?}");
+}
+
+#[test]
+fn a_beta_that_does_not_suit_the_data_is_warned_of() {
+    let bench = Bench::new();
+    write_npy(&bench.path("train.npy"), &(stack(4, 16, 16, 1) * 1e-12));
+    let ran = bench.learn("train.npy --out m.safetensors --beta 1").ok();
+    assert!(ran.stderr.contains("beta 1 is above beta_max"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("4 of 4 codes are all zeros; try --beta-ratio 0.1"), "{}", ran.stderr);
+    for command in ["evaluate m.safetensors train.npy", "code m.safetensors train.npy --out codes"] {
+        let ran = bench.run(command).ok();
+        assert!(
+            ran.stderr.contains("is above beta_max") && ran.stderr.contains("try --beta-ratio 0.1"),
+            "{}",
+            ran.stderr
+        );
+        assert!(ran.stdout.contains("0.0 per sample (0.0 % of the values)"), "{}", ran.stdout);
+        let ran = bench.run(&format!("{command} --beta-ratio 0.5")).ok();
+        assert!(!ran.stderr.contains("warning") && ran.stderr.contains(" = 0.5 of "), "{}", ran.stderr);
+        let ran = bench.run(&format!("{command} --beta-ratio 0.0001")).ok();
+        assert!(ran.stderr.contains("is small for these data"), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn tune_recommends_and_draws() {
+    let bench = Bench::new();
+    write_npy(&bench.path("train.npy"), &stack(6, 24, 24, 1));
+    let words = "tune train.npy --filters 4 --size 5 --ratios 0.4,0.2,0.1,0.05";
+    let ran = bench.run(&format!("{words} --out tune.png")).ok();
+    assert!(
+        ran.stdout.contains("recommended: --beta-ratio 0.") && ran.stdout.contains("<- recommended"),
+        "{}",
+        ran.stdout
+    );
+    assert!(bench.read("tune.png").starts_with(b"\x89PNG"));
+    bench.run(&format!("{words} --out tune.svg")).ok();
+    let svg = String::from_utf8(bench.read("tune.svg")).unwrap();
+    assert!(svg.starts_with("<svg") && svg.contains("recommended: ratio"));
+    let found = bench.run(&format!("{words} --try-filters 2,4 --try-size 3,5 --json")).ok().json();
+    assert_eq!(found["tries"].as_array().unwrap().len(), 4);
+    let ratio = found["ratio"].as_f64().unwrap();
+    assert!((found["beta"].as_f64().unwrap() / found["beta_max"].as_f64().unwrap() / ratio - 1.0).abs() < 1e-9);
+    bench.run("learn train.npy --filters 4 --size 5 --out m.safetensors").ok();
+    bench.run("tune train.npy --model m.safetensors --json").ok();
+    for (wrong, expected) in [
+        ("tune train.npy --model m.safetensors --try-filters 2", "expected filters to be learned"),
+        ("tune train.npy --filters 4 --size 5 --out tune.pdf", "ends in .png or .svg"),
+        ("tune train.npy --out train.npy", ".png or .svg"),
+        ("tune train.npy --filters 4 --size 5 --method fcsc", "expected ocsc"),
+    ] {
+        let ran = bench.run(wrong);
+        assert!(ran.code != Some(0) && ran.stderr.contains(expected), "{wrong}: {}", ran.stderr);
+    }
+}
