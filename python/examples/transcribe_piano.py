@@ -33,7 +33,7 @@ def onsets(sound):
 # One filter of 0.2 s for each note, learned from its recording, which begins after half a second of silence.
 coding = dict(axes="CW", boundary="zero", non_negative=True, dtype="f64")  # f32 cannot certify codes of so little beta
 notes = [onsets(np.pad(recording(note)[:RATE], (RATE // 2, 0))) for note in NOTES]
-single = ocsc.OnlineCSC(n_filters=1, filter_shape=8, beta_ratio=0.3, init="patches", passes=10, **coding)
+single = ocsc.OnlineCSC(n_filters=1, filter_shape=8, beta_ratio=0.1, init="patches", passes=10, **coding)
 filters = np.concatenate([single.fit([note]).filters_ for note in notes])
 struck = [code.to_dense()[k] for k, code in enumerate(ocsc.code(notes, filters, beta=1.0, **coding))]
 

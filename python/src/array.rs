@@ -4,7 +4,7 @@
 use crate::error::exception;
 use numpy::ndarray::ArrayView4;
 use numpy::prelude::*;
-use numpy::{Element, PyArray1, PyArray4, PyReadonlyArray4};
+use numpy::{Element, PyArray1, PyArray4, PyReadonlyArray1, PyReadonlyArray4};
 use ocsc::settings::Dtype;
 use ocsc::{Config, Dictionary, Error, Real, Sample, Shape};
 use pyo3::exceptions::PyTypeError;
@@ -53,16 +53,37 @@ impl Filters {
     }
 }
 
-/// Returns the sample of an item `(values, mask)`: values in f32 or f64, and truths of the same shape, or of one channel, or none.
-/// This is the one copy that is made of it.
+/// How much the values of a sample count.
+#[derive(FromPyObject)]
+enum Mask<'py> {
+    /// Fully where it is true.
+    Truths(PyReadonlyArray4<'py, bool>),
+    /// From 0 to 1.
+    Weights(PyReadonlyArray4<'py, f64>),
+}
+
+/// An item: values in f32 or f64; truths or weights of the same shape, or of one channel, or none; and the weights of the code's
+/// coefficients, flat, or none.
+type Item<'py> = (Bound<'py, PyAny>, Option<Mask<'py>>, Option<PyReadonlyArray1<'py, f64>>);
+
+/// Returns the sample of an [`Item`]. This is the one copy that is made of it.
 pub(crate) fn sample<T: Real>(item: &Bound<'_, PyAny>) -> PyResult<ocsc::Result<Sample<T>>> {
-    let (values, mask): (Bound<'_, PyAny>, Option<PyReadonlyArray4<'_, bool>>) = item.extract()?;
-    let mask = mask.map(|mask| mask.as_array().iter().copied().collect());
+    let (values, mask, coefficients): Item<'_> = item.extract()?;
     let (shape, data) = numbers(&values)?;
     let sample = match mask {
-        Some(mask) => Sample::masked(shape, data, mask),
+        Some(Mask::Truths(mask)) => Sample::masked(shape, data, mask.as_array().iter().copied().collect()),
+        Some(Mask::Weights(weights)) => {
+            let weights: Vec<T> = weights.as_array().iter().map(|w| T::of(*w)).collect();
+            // What does not count may be anything, even NaN.
+            let counts = weights.iter().map(|w| *w > T::zero()).collect();
+            Sample::masked(shape, data, counts).and_then(|sample| sample.with_weights(weights))
+        }
         None => Sample::new(shape, data),
     };
+    let sample = sample.and_then(|sample| match coefficients {
+        Some(weights) => sample.with_coefficient_weights(weights.as_array().iter().map(|w| T::of(*w)).collect()),
+        None => Ok(sample),
+    });
     match sample {
         // Numbers that were finite before they were rounded.
         Err(error) => Ok(Err(overflow::<T>(&numbers::<f64>(&values)?.1).unwrap_or(error))),

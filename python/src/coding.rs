@@ -9,7 +9,7 @@ use crate::values::config;
 use numpy::prelude::*;
 use numpy::{PyArray1, PyReadonlyArray1};
 use ocsc::coder::{Coded, Status};
-use ocsc::learner::coder;
+use ocsc::learner::{self, coder};
 use ocsc::monitor::Silent;
 use ocsc::train::{TEST_TOL, code_each};
 use ocsc::{Atom, Code, Config, Dictionary, Error, Samples};
@@ -60,6 +60,8 @@ struct Codes<T> {
     shape: Vec<i64>,
     objective: Vec<f64>,
     gap: Vec<f64>,
+    beta: Vec<f64>,
+    outliers: Vec<i64>,
     converged: Vec<bool>,
 }
 
@@ -67,7 +69,8 @@ impl<T: Scalar> Codes<T> {
     fn new() -> Self {
         let (filter, position, value, nonzeros) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let (shape, objective, gap, converged) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Codes { filter, position, value, nonzeros, shape, objective, gap, converged }
+        let (beta, outliers) = (Vec::new(), Vec::new());
+        Codes { filter, position, value, nonzeros, shape, objective, gap, beta, outliers, converged }
     }
 
     fn push(&mut self, coded: &Coded<T>) {
@@ -80,6 +83,8 @@ impl<T: Scalar> Codes<T> {
         self.shape.extend(coded.code.shape().map(|n| n as i64));
         self.objective.push(coded.total());
         self.gap.push(coded.relative_gap());
+        self.beta.push(coded.beta);
+        self.outliers.push(coded.outliers as i64);
         self.converged.push(coded.status == Status::Converged);
     }
 
@@ -93,6 +98,8 @@ impl<T: Scalar> Codes<T> {
         dict.set_item("shape", PyArray1::from_vec(py, self.shape).reshape([n, 3])?)?;
         dict.set_item("objective", PyArray1::from_vec(py, self.objective))?;
         dict.set_item("gap", PyArray1::from_vec(py, self.gap))?;
+        dict.set_item("beta", PyArray1::from_vec(py, self.beta))?;
+        dict.set_item("outliers", PyArray1::from_vec(py, self.outliers))?;
         dict.set_item("converged", PyArray1::from_vec(py, self.converged))?;
         Ok(dict)
     }
@@ -102,12 +109,55 @@ fn coded<T: Scalar>(task: Task, dictionary: &Dictionary<T>, host: &Host) -> PyRe
     let raised = Arc::new(Raised::default());
     let (config, source) = task.source(&raised, host)?;
     let mut coder = coder(&config, dictionary, config.tol).map_err(exception)?;
+    if config.method == ocsc::Method::Scsc {
+        let why = "method: expected one whose filters codes can refer to, found scsc, with filters of every sample's own (score takes them)";
+        return Err(PyValueError::new_err(why));
+    }
     let mut codes = Codes::new();
     let done = code_each(coder.as_mut(), dictionary, &source, &Silent, |_, item| -> ocsc::Result<()> {
         codes.push(item?.coded);
         if host.is_gone() { Err(Error::Source("interrupted".to_owned())) } else { Ok(()) }
     });
     done.map_err(|error| raised.exception(error))?;
+    Ok(codes)
+}
+
+/// Codes samples for every beta, each code starting from that of the beta before. Returns what [`code`] does for every beta.
+#[pyfunction]
+pub(crate) fn path<'py>(
+    py: Python<'py>,
+    settings: &Bound<'_, PyDict>,
+    filters: &Bound<'_, PyAny>,
+    reader: Py<PyAny>,
+    length: usize,
+    betas: Vec<f64>,
+    threads: Option<usize>,
+) -> PyResult<Vec<Bound<'py, PyDict>>> {
+    let task = Task { config: config(settings)?, reader, length };
+    match Filters::new(&task.config, filters)? {
+        Filters::F32(d) => dicts(py, work(py, threads, move |host| followed(task, &d, &betas, host))?),
+        Filters::F64(d) => dicts(py, work(py, threads, move |host| followed(task, &d, &betas, host))?),
+    }
+}
+
+fn dicts<T: Scalar>(py: Python<'_>, codes: Vec<Codes<T>>) -> PyResult<Vec<Bound<'_, PyDict>>> {
+    codes.into_iter().map(|codes| codes.dict(py)).collect()
+}
+
+/// Codes every sample along a path of betas.
+fn followed<T: Scalar>(task: Task, dictionary: &Dictionary<T>, betas: &[f64], host: &Host) -> PyResult<Vec<Codes<T>>> {
+    let raised = Arc::new(Raised::default());
+    let (config, source) = task.source(&raised, host)?;
+    let samples: &dyn Samples<T> = &source;
+    let mut codes: Vec<Codes<T>> = betas.iter().map(|_| Codes::new()).collect();
+    for i in 0..samples.len() {
+        let one = samples.get(i).and_then(|sample| learner::path(&config, dictionary, &sample, betas, &Silent));
+        let coded = one.map_err(|error| raised.exception(error))?;
+        codes.iter_mut().zip(&coded).for_each(|(codes, coded)| codes.push(coded));
+        if host.is_gone() {
+            return Err(raised.exception(Error::Source("interrupted".to_owned())));
+        }
+    }
     Ok(codes)
 }
 
@@ -133,10 +183,13 @@ pub(crate) fn evaluate<'py>(
     dict.set_item("objective", evaluation.objective)?;
     dict.set_item("data_term", evaluation.data_term)?;
     dict.set_item("l1", evaluation.l1)?;
+    dict.set_item("penalty", evaluation.penalty)?;
     dict.set_item("gap", evaluation.gap)?;
     dict.set_item("psnr", evaluation.psnr)?;
     dict.set_item("psnr_peak", evaluation.psnr_peak)?;
     dict.set_item("nonzeros", evaluation.nonzeros)?;
+    dict.set_item("nonzeros_share", evaluation.nonzeros_share)?;
+    dict.set_item("empty", evaluation.empty)?;
     dict.set_item("seconds", evaluation.seconds)?;
     Ok(dict)
 }

@@ -199,6 +199,13 @@ impl Learner {
         self.look(|seen| Ok((seen.missed.steps, seen.missed.gap)))
     }
 
+    /// Returns how many codes the last pass had, how many of them are all zeros, their non-zeros, and the values of their samples.
+    #[getter]
+    fn sparsity(&self) -> PyResult<(usize, usize, usize, usize)> {
+        let counts = |s: ocsc::Sparsity| (s.codes, s.empty, s.nonzeros, s.values);
+        self.look(|seen| Ok(counts(seen.sparsity)))
+    }
+
     /// Returns one array per field of the records of all steps.
     fn history<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         self.look(|seen| {

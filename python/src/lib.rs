@@ -11,6 +11,7 @@
 //! | `learner.rs` | the class `Learner` |
 //! | `coding.rs` | codes, reconstructions, evaluations for given filters |
 //! | `measure.rs` | preprocessing and metrics |
+//! | `tune.rs` | choosing beta |
 //! | `files.rs` | files that are written on Python's side |
 
 mod array;
@@ -22,19 +23,22 @@ mod learner;
 mod measure;
 mod run;
 mod source;
+mod tune;
 mod values;
 
 /// The module that the Python half imports.
 #[pyo3::pymodule]
 mod _native {
     #[pymodule_export]
-    use crate::coding::{beta_max, code, evaluate, reconstruct};
+    use crate::coding::{beta_max, code, evaluate, path, reconstruct};
     #[pymodule_export]
     use crate::files::{free_memory, replace_file};
     #[pymodule_export]
     use crate::learner::{Learner, load, loads};
     #[pymodule_export]
     use crate::measure::{mse, prepare, psnr, ssim, undo};
+    #[pymodule_export]
+    use crate::tune::{default_ratio, heldout, tune};
     #[pymodule_export]
     use crate::values::{Setting, batch_methods, check_axes, list_settings, methods, version};
 }

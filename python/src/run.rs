@@ -11,7 +11,7 @@ use ocsc::run::{Init, Run, Started};
 use ocsc::settings::RunConfig;
 use ocsc::text::{counted, extent};
 use ocsc::train::{Observer, Outcome, Progress, Snapshot, Stream};
-use ocsc::{Config, Error, Learner, Method, Result, Samples, Shape};
+use ocsc::{Config, Error, Learner, Method, Result, Samples, Shape, Sparsity};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::ops::ControlFlow;
@@ -25,7 +25,7 @@ pub(crate) struct Record(pub(crate) [f64; 9]);
 impl Record {
     pub(crate) const FIELDS: [&str; 9] =
         ["step", "pass", "samples", "seconds", "objective", "gap", "nonzeros", "dictionary_change", "reseeded"];
-    /// Those that count something.
+    /// The fields that count something.
     const COUNTS: [&str; 4] = ["step", "pass", "samples", "reseeded"];
 
     fn new<T: Scalar>(progress: &Progress, step: &Step<T>) -> Self {
@@ -62,6 +62,8 @@ pub(crate) struct Seen {
     pub(crate) progress: Progress,
     pub(crate) history: Vec<Record>,
     pub(crate) missed: Missed,
+    /// How sparse the codes of the last pass are.
+    pub(crate) sparsity: Sparsity,
 }
 
 /// Steps of one call whose codes did not come as close to optimal as was asked.
@@ -183,7 +185,8 @@ impl<T: Scalar> Session<T> {
         let learner = run.learner();
         let (config, filters) = (learner.config().clone(), T::filters(learner.dictionary().clone()));
         let progress = run.progress();
-        *board.lock() = Some(Seen { config, filters, progress, history, missed: Missed::default() });
+        *board.lock() =
+            Some(Seen { config, filters, progress, history, missed: Missed::default(), sparsity: Sparsity::default() });
         Session { run, board }
     }
 
@@ -287,7 +290,13 @@ impl<T: Scalar> Observer<T> for Watch<'_> {
         let record = Record::new(run.progress, step);
         self.board.show(run.learner, run.progress);
         if let Some(seen) = self.board.lock().as_mut() {
+            let is_new_pass = seen.history.last().is_none_or(|last| last.0[1] != record.0[1]);
             seen.history.push(record);
+            if is_new_pass {
+                seen.sparsity = Sparsity::default();
+            }
+            let values = step.totals.values / step.totals.count.max(1);
+            step.own_codes.iter().for_each(|coded| seen.sparsity.add(coded.code.nonzeros(), values));
             // A pass of a batch method makes a few iterations, whatever they reach; osc bounds no gaps.
             let has_tolerance = !seen.config.method.is_batch() && seen.config.method != Method::Osc;
             if has_tolerance && step.own_codes.iter().any(|coded| coded.status != Status::Converged) {

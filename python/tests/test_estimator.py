@@ -101,8 +101,20 @@ def test_score_and_evaluate(images):
 
 
 def test_beta_ratio(images):
-    model = OnlineCSC(n_filters=6, filter_shape=(5, 5), beta_ratio=0.25, passes=0, batch_size=6).fit(images)
-    assert model.beta_ == pytest.approx(0.25 * ocsc.beta_max(images, model.filters_).max(), rel=1e-5)
+    settings = dict(n_filters=6, filter_shape=(5, 5), passes=0)
+    quarter = OnlineCSC(**settings, beta_ratio=0.25).fit(images).beta_
+    # Neither the seed nor the start matters, and by default it is a tenth.
+    for other in (dict(random_state=3), dict(init="patches"), dict(init=np.eye(5)[None] / 3, n_filters=1)):
+        assert OnlineCSC(**{**settings, **other}, beta_ratio=0.25).fit(images).beta_ == quarter
+    assert OnlineCSC(**settings).fit(images).beta_ == pytest.approx(0.4 * quarter)
+    assert OnlineCSC(**settings).fit(images * 1e-12).beta_ == pytest.approx(0.4e-12 * quarter, rel=1e-5)
+    assert OnlineCSC(**settings, beta=0.3).fit(images).beta_ == 0.3
+    assert OnlineCSC(**settings, preset="paper").fit(images).beta_ == 1.0
+    assert OnlineCSC(**settings, preset="paper", beta_ratio=0.25).fit(images).beta_ == quarter
+    with pytest.raises(ValueError, match="beta_ratio: expected None beside beta=1.0"):
+        OnlineCSC(beta=1.0, beta_ratio=0.1).fit(images)
+    with pytest.raises(ValueError, match="preset: expected 'paper' or None"):
+        OnlineCSC(preset="print").fit(images)
     with pytest.raises(ValueError, match="beta_ratio: expected a number above 0"):
         OnlineCSC(beta_ratio=-1).fit(images)
 
@@ -191,12 +203,15 @@ def test_codes_that_miss_the_tolerance_warn_once_at_the_users_line(images):
     for learn in (OnlineCSC.fit, OnlineCSC.partial_fit):
         with pytest.warns(ocsc.ConvergenceWarning, match=r"codes of 6 steps did not reach the tolerance 1e-09 \(the worst") as told:
             learn(OnlineCSC(**hard), images)
-        assert len(told) == 1 and told[0].filename == __file__
+        missed = [warning for warning in told if warning.category is ocsc.ConvergenceWarning]
+        assert len(missed) == 1 and {warning.filename for warning in told} == {__file__}
     with pytest.warns(ocsc.ConvergenceWarning) as told:
         OnlineCSC(**hard).fit_transform(images)
-    assert len(told) == 2 and {warning.filename for warning in told} == {__file__}
+    missed = [warning for warning in told if warning.category is ocsc.ConvergenceWarning]
+    assert len(missed) == 2 and {warning.filename for warning in told} == {__file__}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.simplefilter("ignore", ocsc.SparsityWarning)
         for method in ("ocsc", "cbpdn", "osc"):
             OnlineCSC(**SMALL, method=method).fit(images)
 

@@ -207,7 +207,7 @@ def test_progress_in_a_file_is_a_line_now_and_then(images, capsys, monkeypatch):
 NOTEBOOK = """
 import numpy as np, ocsc, time
 X = np.random.default_rng(0).standard_normal((12, 24, 24))
-model = ocsc.OnlineCSC(n_filters=5, filter_shape=(5, 5), beta=0.3, verbose=1, callback=lambda step: time.sleep(0.15))
+model = ocsc.OnlineCSC(n_filters=5, filter_shape=(5, 5), beta=1.5, verbose=1, callback=lambda step: time.sleep(0.15))
 _ = model.fit(X)
 """
 

@@ -5,7 +5,7 @@ filters convolved with sparse maps::
 
     min over D, {Z_i}   (1/N) sum_i  1/2 || x_i - sum_k D_k * Z_ik ||^2 + beta ||Z_i||_1     with ||D_k||_2 <= 1
 
-`OnlineCSC` learns and codes, with scikit-learn's conventions; `code`, `reconstruct` and `beta_max` work with filters from
+`OnlineCSC` learns and codes, with scikit-learn's conventions; `tune` chooses its beta; `code`, `reconstruct` and `beta_max` work with filters from
 anywhere; `load` and `save` exchange models with the program ``ocsc``.
 
 Examples
@@ -23,12 +23,13 @@ Examples
 
 from . import metrics, plot
 from ._codes import Code, Codes
-from ._errors import ConvergenceWarning, NotFittedError
+from ._errors import ConvergenceWarning, NotFittedError, SparsityWarning
 from ._estimator import OnlineCSC
-from ._functions import beta_max, code, load, preprocess, reconstruct, save
+from ._functions import Path, beta_max, code, load, path, preprocess, reconstruct, save
 from ._native import methods
 from ._native import version as _version
 from ._step import Step
+from ._tune import Tuned, heldout_score, tune
 
 __version__ = _version()
 
@@ -38,14 +39,20 @@ __all__ = [
     "ConvergenceWarning",
     "NotFittedError",
     "OnlineCSC",
+    "Path",
+    "SparsityWarning",
     "Step",
+    "Tuned",
     "beta_max",
     "code",
+    "heldout_score",
     "load",
     "methods",
     "metrics",
+    "path",
     "plot",
     "preprocess",
     "reconstruct",
     "save",
+    "tune",
 ]

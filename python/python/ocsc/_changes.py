@@ -85,7 +85,7 @@ def _changes(names: Iterable[str], now: Mapping[str, Any], then: Mapping[str, An
     if ratio is not None and not same(ratio, then["beta_ratio"]):
         raise ValueError(
             f"beta_ratio: expected {then['beta_ratio']!r}, as when learning began, found {ratio!r}; it is a fraction of what the "
-            "first batch of a fit allows, and takes effect at the next fit. Set beta, with beta_ratio=None, or call fit"
+            "data of a fit allow, and takes effect at the next fit. Set beta, with beta_ratio=None, or call fit"
         )
     if ratio is not None and "beta" in changes:
         raise ValueError(
@@ -94,4 +94,9 @@ def _changes(names: Iterable[str], now: Mapping[str, Any], then: Mapping[str, An
         )
     if ratio is None and then["beta_ratio"] is not None:
         changes["beta"] = beta
+    if "beta" in changes and beta is None:
+        raise ValueError(
+            "beta: expected a number, as long as learning goes on or codes are made, found None: what suits the data is chosen by the "
+            "next fit"
+        )
     return changes

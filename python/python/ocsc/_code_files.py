@@ -22,7 +22,7 @@ NEEDED = ("filter", "position", "value", "shape")
 FACTS = ("sample_shape", "model", "source", "preprocess", "boundary", "masked")
 """What the program's codes say of what they were made of and with; kept from load to save."""
 
-KNOWN = (*NEEDED, *FACTS, "offset", "objective", "gap", "beta", "margin", "single")
+KNOWN = (*NEEDED, *FACTS, "problem", "offset", "objective", "gap", "beta", "margin", "single")
 """Arrays that are read. Files may hold others, which later versions or the program add."""
 
 UNKNOWN = -1

@@ -468,7 +468,7 @@ def concatenate(parts: list[Codes]) -> Codes:
     )
 
 
-def from_native(raw: Mapping[str, Array], n_filters: int, margin: Sequence[int], beta: float) -> Codes:
+def from_native(raw: Mapping[str, Array], n_filters: int, margin: Sequence[int]) -> Codes:
     """Returns what the native half coded, of samples out of which filters may stick by ``margin``, as `Codes`."""
     rank = len(margin)
     spatial = raw["shape"][:, 3 - rank :]
@@ -481,6 +481,5 @@ def from_native(raw: Mapping[str, Array], n_filters: int, margin: Sequence[int],
         flat = flat // length
     shapes = np.concatenate([np.full((len(counts), 1), n_filters, np.int64), spatial], axis=1)
     offset = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    betas = np.full(len(counts), beta)
     margins = np.tile(np.asarray(margin, np.int64), (len(counts), 1))
-    return Codes(raw["filter"], position, raw["value"], offset, shapes, raw["objective"], raw["gap"], betas, margins)
+    return Codes(raw["filter"], position, raw["value"], offset, shapes, raw["objective"], raw["gap"], raw["beta"], margins)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from . import _native
 from ._codes import Code, Codes, concatenate, from_native
-from ._errors import counted, warn_of_codes
+from ._errors import counted, warn_of_codes, warn_of_sparsity
 from ._inputs import Array, Item, Layout, Reader, Stream, numeric
 
 GROUP = 16
@@ -40,7 +40,7 @@ def code_all(settings: dict[str, Any], filters: Array, source: Reader | Stream, 
     for get, length in groups(source):
         raw = _native.code(settings, filters, get, length, threads)
         missed += int(np.count_nonzero(~raw["converged"]))
-        parts.append(from_native(raw, len(filters), margin, settings["beta"]))
+        parts.append(from_native(raw, len(filters), margin))
     codes = concatenate(parts)
     codes.single = isinstance(source, Reader) and source.is_one
     if missed:
@@ -49,6 +49,10 @@ def code_all(settings: dict[str, Any], filters: Array, source: Reader | Stream, 
             "came. Raise max_rounds",
             settings["dtype"],
         )
+    values = np.prod(codes.shapes[:, 1:] - np.array(margin), axis=1) * filters.shape[1]
+    nonzeros = codes.nonzeros
+    empty = int(np.count_nonzero(nonzeros == 0))
+    warn_of_sparsity(len(codes), empty, int(nonzeros.sum()), int(values.sum()), settings["beta"])
     return codes
 
 

@@ -53,6 +53,23 @@ OWN = (
         "defaults.",
         flag="init",
     ),
+    Parameter(
+        "preset",
+        "str | None",
+        "{'paper'}",
+        None,
+        "paper: the settings of the paper's experiment, where nothing else is said: beta 1, beside the defaults of 100 filters of "
+        "11x11, circular, one pass. Arrays are taken as they are: photos need preprocess='gray,lcn,taper' too.",
+        flag="preset",
+    ),
+    Parameter(
+        "scoring",
+        "str",
+        "{'objective', 'heldout'}",
+        "objective",
+        "What `score` returns: minus the mean objective, which compares estimators of equal beta; or `ocsc.heldout_score`, which "
+        "compares any.",
+    ),
     Parameter("threads", "int | None", "int", None, "Threads to compute with; all cores by default.", flag="threads"),
     Parameter(
         "axes",
@@ -85,6 +102,13 @@ OWN = (
 """The parameters that are no settings of the library."""
 
 EXTENDED = {
+    "beta": {
+        "annotation": "float | None",
+        "values": "float",
+        "default": None,
+        "doc": "By default it is chosen to suit the data, as ``beta_ratio`` says; beside a ``beta_ratio`` it is refused.",
+    },
+    "beta_ratio": {"doc": f"Where neither is given, {_native.default_ratio()}. It depends neither on ``random_state`` nor on ``init``."},
     "filter_shape": {
         "doc": "Several lengths also say what samples are: (11,) signals, (11, 11) images, (5, 5, 5) volumes. One number says so "
         "only of samples with one axis, X of shape (n, W), which are signals; samples with more axes may be images, or signals "
@@ -118,12 +142,15 @@ TYPES = {
     "count": ("int", "int"),
     "number": ("float", "float"),
     "optional-number": ("float | None", "float"),
-    "optional-numbers": ("npt.ArrayLike | None", "array of shape (K,)"),
+    "optional-numbers": ("npt.ArrayLike | str | None", "array of shape (K,) or that of a code, or str"),
     "lengths": ("int | Sequence[int]", "int or sequence of int"),
+    "sizes": ("Sequence[int | Sequence[int]]", "sequence of int, or of sequences of int"),
+    "number-or-text": ("float | str", "float or str"),
     "choice": ("str", "{%s}"),
     "text": ("str", "str"),
     "optional-text": ("str | None", "str"),
     "optional-bytes": ("int | str | None", "int or str"),
+    "optional-count": ("int | None", "int"),
 }
 """The types of a setting's values by its kind, for type checkers and for people."""
 

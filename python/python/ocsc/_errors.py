@@ -16,6 +16,10 @@ class ConvergenceWarning(UserWarning):
     """Some codes did not come as close to optimal as was asked; their ``gap`` says how close they came."""
 
 
+class SparsityWarning(UserWarning):
+    """Most codes are all zeros, or hardly sparse: beta does not suit the data."""
+
+
 def counted(n: int, what: str) -> str:
     """Returns a count in words: ``1 sample``, ``2 samples``."""
     return f"{n} {what}{'' if n == 1 else 's'}"
@@ -24,11 +28,33 @@ def counted(n: int, what: str) -> str:
 def warn_of_codes(message: str, dtype: str) -> None:
     """Warns with `ConvergenceWarning` at the line outside this package that called. Advises f64 where it is not in use."""
     message += ", or use dtype='f64'" if dtype == "f32" else ""
+    _warn(message, ConvergenceWarning)
+
+
+def warn_of_sparsity(codes: int, empty: int, nonzeros: int, values: int, beta: float) -> None:
+    """Warns with `SparsityWarning` if most of the codes are all zeros, or there are more non-zeros than half of the values."""
+    if 2 * empty > codes:
+        these = "the code is" if codes == 1 else f"{empty} of {codes} codes are"
+        _warn(
+            f"beta {beta:.6g} is large for these data: {these} all zeros; try beta_ratio=0.1, or a "
+            "smaller one (ocsc.beta_max gives the smallest beta with an all-zero code)",
+            SparsityWarning,
+        )
+    elif 2 * nonzeros > values > 0:
+        _warn(
+            f"beta {beta:.6g} is small for these data: the codes have as many non-zeros as {nonzeros / values:.0%} of the values; try "
+            "beta_ratio=0.1, or a larger one",
+            SparsityWarning,
+        )
+
+
+def _warn(message: str, category: type[Warning]) -> None:
+    """Warns at the line outside this package that called."""
     here, level = str(Path(__file__).parent), 1
     frame = sys._getframe()
     while frame.f_back is not None and frame.f_code.co_filename.startswith(here):
         frame, level = frame.f_back, level + 1
-    warnings.warn(message, ConvergenceWarning, stacklevel=level)
+    warnings.warn(message, category, stacklevel=level)
 
 
 def not_fitted(name: str) -> NotFittedError:

@@ -15,11 +15,12 @@ from ._codes import Code, Codes
 from ._coding import assemble, check_codes, code_all, is_single, reconstruct_one
 from ._convert import bytes_of, dtype_of, filters_of, lengths, positive, rank_of, seed_of, threads_of
 from ._declarations import PARAMETERS, SETTINGS, before, documentation
-from ._errors import counted, not_fitted, warn_of_codes
-from ._inputs import SPATIAL, Array, InOrder, Layout, Reader, Stream, is_stream, reader, source_of
+from ._errors import counted, not_fitted, warn_of_codes, warn_of_sparsity
+from ._inputs import SPATIAL, Array, InOrder, Layout, Reader, Stream, is_stream, reader, source_of, split_weights
 from ._parameters import Parameters
 from ._progress import Bar
 from ._step import Step
+from ._tune import heldout_score
 
 PICKLE = 1
 """The version of pickles; one more whenever older ones cannot be read."""
@@ -178,6 +179,7 @@ class OnlineCSC(Parameters):
             source = reader(X, self.axes, rank, mask, single=True)
         if old is None:
             self._check_rank(source)
+        split_weights(self.weights, source)
         learner = self._new_learner(source) if old is None else self._changed_learner(old, source)
         method = self.method if old is None else old.settings()["method"]
         if method in _native.batch_methods():
@@ -191,11 +193,24 @@ class OnlineCSC(Parameters):
         rank = source.layout.rank
         self._check_features(source)
         settings = {name: getattr(self, name) for name, setting in SETTINGS.items() if setting.is_recorded}
+        settings["beta"], ratio = self._beta()
         settings["filter_shape"] = lengths(self.filter_shape, rank)
+        settings["weights"] = split_weights(self.weights, source)
         settings["random_state"] = seed_of(self.random_state)
         settings["dtype"] = dtype_of(self.dtype, source.dtype)
         init = filters_of(self.init, self.n_filters, self.filter_shape, rank)
-        return _native.Learner(settings, init, positive("beta_ratio", self.beta_ratio))
+        return _native.Learner(settings, init, ratio)
+
+    def _beta(self) -> tuple[Any, float | None]:
+        """Returns beta, and the fraction that it is to be of the largest useful one, if it is."""
+        if self.preset not in (None, "paper"):
+            raise ValueError(f"preset: expected 'paper' or None, found {self.preset!r}")
+        ratio = positive("beta_ratio", self.beta_ratio)
+        if self.beta is not None and ratio is not None:
+            raise ValueError(f"beta_ratio: expected None beside beta={self.beta!r}, or beta=None, found {self.beta_ratio!r}")
+        if self.beta is None and ratio is None and self.preset is None:
+            ratio = _native.default_ratio()
+        return SETTINGS["beta"].default if self.beta is None else self.beta, ratio
 
     def _check_rank(self, source: Reader | Stream) -> None:
         """Checks that it is plain whether samples are images or signals with channels, where neither axes nor filters say so."""
@@ -273,6 +288,7 @@ class OnlineCSC(Parameters):
                 self._adopt(learner, source, learned)
             if bar is not None:
                 bar.close()
+        warn_of_sparsity(*learner.sparsity, learner.settings()["beta"])
         missed, worst = learner.missed
         if missed:
             warn_of_codes(
@@ -362,6 +378,9 @@ class OnlineCSC(Parameters):
         kept = {"n_filters", "filter_shape", "dtype", *CODING}
         settings = {name: value for name, value in learner.settings().items() if name in kept}
         settings.update(coding_changes(self._compared(self._layout.rank), self._learned))
+        if not isinstance(settings["weights"], str) and np.ndim(settings["weights"]) > 1:
+            # Those of coefficients go with the samples.
+            settings["weights"] = None
         if not same(self.dtype, self._learned["dtype"]):
             settings["dtype"] = dtype_of(self.dtype, data)
         return settings, learner.filters()
@@ -371,7 +390,9 @@ class OnlineCSC(Parameters):
         return self._layout.letters if self.axes is None and "C" in self._layout.letters else self.axes
 
     def _source(self, X: Any, mask: Any) -> Reader | Stream:
-        return source_of(X, self._axes(), self._layout.rank, mask)
+        source = source_of(X, self._axes(), self._layout.rank, mask)
+        split_weights(self.weights, source)
+        return source
 
     def _letters(self, channels: int) -> str:
         """Returns the axes of a set of samples that is made of codes."""
@@ -469,20 +490,25 @@ class OnlineCSC(Parameters):
         -------
         dict
             Means over samples of ``objective`` = ``data_term`` + beta ``l1``, ``psnr`` with its ``psnr_peak`` (the range of
-            the samples after preprocessing) and ``nonzeros``; the worst ``gap``; ``samples`` and ``seconds``.
+            the samples after preprocessing) and ``nonzeros``, with ``nonzeros_share`` of the values; the number of ``empty``
+            codes; the worst ``gap``; ``samples`` and ``seconds``.
         """
         self._fitted()
         source = self._source(X, mask)
         settings, filters = self._coding(source.dtype)
         if isinstance(source, Stream):
             raise ValueError("X: expected data that can be read twice, for their range and their codes, found an iterator")
-        return _native.evaluate(settings, filters, source, len(source), positive("tol", tol), threads_of(self.threads))
+        found = _native.evaluate(settings, filters, source, len(source), positive("tol", tol), threads_of(self.threads))
+        nonzeros, share = found["nonzeros"] * found["samples"], found["nonzeros_share"]
+        values = round(nonzeros / share) if share > 0 else 0
+        warn_of_sparsity(int(found["samples"]), int(found["empty"]), round(nonzeros), values, settings["beta"])
+        return found
 
     def score(self, X: Any, y: object = None, mask: Any = None) -> float:
         """Returns minus the mean objective 1/2 ||x - D z||^2 + beta ||z||_1 of samples, so that larger is better.
 
         Samples are coded to a relative gap of 0.3 %. Scores compare estimators of equal ``beta`` on equal data; with another
-        beta the objective is another.
+        beta the objective is another. With ``scoring='heldout'`` it is what `ocsc.heldout_score` returns, which compares any.
 
         Parameters
         ----------
@@ -493,6 +519,10 @@ class OnlineCSC(Parameters):
         -------
         float
         """
+        if self.scoring == "heldout":
+            return heldout_score(self, X, mask=mask)
+        if self.scoring != "objective":
+            raise ValueError(f"scoring: expected 'objective' or 'heldout', found {self.scoring!r}")
         return -self.evaluate(X, mask)["objective"]
 
     # Files

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from . import _native
-from ._codes import Code, Codes
-from ._coding import assemble, check_codes, code_all, full_filters, groups, is_single, reconstruct_one
+from ._codes import Code, Codes, concatenate, from_native
+from ._coding import assemble, check_codes, code_all, full_filters, groups, is_single, margin_of, reconstruct_one
 from ._convert import dtype_of, threads_of
-from ._inputs import Layout, Reader, source_of
+from ._inputs import Layout, Reader, source_of, split_weights
 
 if TYPE_CHECKING:
     from ._estimator import OnlineCSC
@@ -26,17 +27,25 @@ def code(
     tol: float = 0.01,
     boundary: str = "circular",
     non_negative: bool = False,
-    weights: npt.ArrayLike | None = None,
+    weights: npt.ArrayLike | str | None = None,
     max_rounds: int = 200,
     mask: Any = None,
     axes: str | None = None,
     preprocess: str = "none",
     dtype: Any = "f32",
     threads: int | None = None,
+    penalty: str = "l1",
+    loss: str = "l2",
+    refit: bool = False,
+    error: float | None = None,
+    explained: float | None = None,
+    nonzeros: int | None = None,
+    coder: str = "active-set",
 ) -> Codes:
     """Codes samples sparsely with given filters.
 
-    Solves min 1/2 ||x - D z||^2 + beta ||z||_1 for every sample x, to a relative duality gap of `tol`.
+    Solves min 1/2 ||x - D z||^2 + beta ||z||_1 for every sample x, to a relative duality gap of `tol`; or with another penalty or
+    loss; or, instead of beta, within a budget of `error`, `explained` or `nonzeros`.
 
     Parameters
     ----------
@@ -49,11 +58,14 @@ def code(
     tol, boundary, non_negative, weights, max_rounds, axes, preprocess, dtype, threads
         As for `OnlineCSC`.
     mask : array or list of arrays, optional
-        Which values were observed.
+        Which values were observed; or weights from 0 to 1 that say how much each counts.
+    penalty, loss, refit, error, explained, nonzeros, coder
+        As for `OnlineCSC`.
 
     Returns
     -------
     Codes
+        `codes.beta` says which beta a budget took.
 
     Examples
     --------
@@ -75,14 +87,129 @@ def code(
         "tol": tol,
         "boundary": boundary,
         "non_negative": non_negative,
-        "weights": weights,
+        "weights": split_weights(weights, source),
         "max_rounds": max_rounds,
         "preprocess": preprocess,
         "n_filters": len(full),
         "filter_shape": list(full.shape[2:]),
         "dtype": dtype_of(dtype, source.dtype),
+        "penalty": penalty,
+        "loss": loss,
+        "refit": refit,
+        "error": error,
+        "explained": explained,
+        "nonzeros": nonzeros,
+        "coder": coder,
     }
     return code_all(settings, full, source, threads_of(threads))
+
+
+@dataclass
+class Path:
+    """Codes along a path of betas, from large to small.
+
+    Attributes
+    ----------
+    betas : ndarray of shape (m,)
+    codes : list of Codes
+        Those of every beta.
+    objective, gap : ndarray of shape (m, n)
+        The objective and its relative duality gap, for every beta and sample.
+    nonzeros : ndarray of shape (m, n)
+    """
+
+    betas: npt.NDArray[np.float64]
+    codes: list[Codes]
+
+    @property
+    def objective(self) -> npt.NDArray[np.float64]:
+        return np.stack([codes.objective for codes in self.codes])
+
+    @property
+    def gap(self) -> npt.NDArray[np.float64]:
+        return np.stack([codes.gap for codes in self.codes])
+
+    @property
+    def nonzeros(self) -> npt.NDArray[np.int64]:
+        return np.stack([codes.nonzeros for codes in self.codes])
+
+
+def path(
+    X: Any,
+    filters: npt.ArrayLike,
+    betas: npt.ArrayLike,
+    *,
+    tol: float = 0.01,
+    boundary: str = "circular",
+    non_negative: bool = False,
+    weights: npt.ArrayLike | str | None = None,
+    mask: Any = None,
+    axes: str | None = None,
+    preprocess: str = "none",
+    dtype: Any = "f32",
+    threads: int | None = None,
+    penalty: str = "l1",
+    loss: str = "l2",
+    refit: bool = False,
+) -> Path:
+    """Codes samples for every beta, from the largest to the smallest, each code starting from the one before.
+
+    That costs little more than the smallest beta alone.
+
+    Parameters
+    ----------
+    X : array, or list of arrays
+        Samples, as for `code`.
+    filters : array of shape (K, axes...) or (K, C, axes...)
+        The filters, each of norm at most 1.
+    betas : array of shape (m,)
+        Weights of the penalty, in any order.
+    tol, boundary, non_negative, weights, mask, axes, preprocess, dtype, threads, penalty, loss, refit
+        As for `code`.
+
+    Returns
+    -------
+    Path
+        With the betas in descending order.
+
+    Examples
+    --------
+    >>> import numpy as np, ocsc
+    >>> rng = np.random.default_rng(0)
+    >>> filters = rng.standard_normal((4, 5, 5))
+    >>> filters /= np.sqrt((filters**2).sum((1, 2), keepdims=True))
+    >>> X = rng.standard_normal((2, 16, 16))
+    >>> path = ocsc.path(X, filters, ocsc.beta_max(X, filters).max() * np.array([0.8, 0.4, 0.2]))
+    >>> path.nonzeros.shape
+    (3, 2)
+    >>> bool(np.all(np.diff(path.objective, axis=0) < 0))
+    True
+    """
+    wanted = np.sort(np.asarray(betas, np.float64).ravel())[::-1]
+    if wanted.size == 0 or not np.all(np.isfinite(wanted) & (wanted > 0)):
+        raise ValueError(f"betas: expected at least one, all finite and above 0, found {betas!r}")
+    full = full_filters(filters, axes)
+    source = source_of(X, axes, full.ndim - 2, mask)
+    settings = {
+        "tol": tol,
+        "boundary": boundary,
+        "non_negative": non_negative,
+        "weights": split_weights(weights, source),
+        "preprocess": preprocess,
+        "n_filters": len(full),
+        "filter_shape": list(full.shape[2:]),
+        "dtype": dtype_of(dtype, source.dtype),
+        "penalty": penalty,
+        "loss": loss,
+        "refit": refit,
+    }
+    margin = margin_of(boundary, full)
+    parts: list[list[Codes]] = [[] for _ in wanted]
+    for get, n in groups(source):
+        raw = _native.path(settings, full, get, n, wanted.tolist(), threads_of(threads))
+        for part, one in zip(parts, raw):
+            part.append(from_native(one, len(full), margin))
+    return Path(wanted, [concatenate(part) for part in parts])
 
 
 def beta_max(

@@ -1,6 +1,6 @@
 """Turns whatever users call data into readers and streams of single samples.
 
-The native half takes samples as items ``(values, mask)`` with the axes (channel, depth, height, width). All arrays
+The native half takes samples as items ``(values, mask, weights of coefficients)`` with the axes (channel, depth, height, width). All arrays
 here are views: the one copy of a sample is made when the native half takes it.
 """
 
@@ -18,7 +18,7 @@ from ._errors import counted
 from ._native import axes as parse_axes
 
 Array = npt.NDArray[Any]
-Item = tuple[Array, "npt.NDArray[np.bool_] | None"]
+Item = tuple[Array, "Array | None", "Array | None"]
 
 SPATIAL = {1: "W", 2: "HW", 3: "DHW"}
 
@@ -107,9 +107,17 @@ def numeric(sample: Any, what: str = "X") -> tuple[Array, npt.NDArray[np.bool_] 
     return values.astype(np.float64), mask
 
 
-def truths(mask: Any) -> npt.NDArray[np.bool_]:
-    """Returns a mask of truths: nonzero is observed."""
-    return np.asarray(mask).astype(bool, copy=False)
+def truths(mask: Any) -> Array:
+    """Returns a mask of truths, where nonzero is observed, or weights from 0 to 1, where numbers in between count less."""
+    given = np.asarray(mask)
+    if given.dtype.kind != "f":
+        return given.astype(bool, copy=False)
+    if not bool(np.all((given >= 0) & (given <= 1))):
+        raise ValueError(
+            "mask: expected truths, or weights from 0 (unobserved) to 1 (counts fully), found numbers beyond them; for a mask of "
+            "other numbers give mask != 0"
+        )
+    return given.astype(bool) if bool(np.all((given == 0) | (given == 1))) else given.astype(np.float64)
 
 
 class Reader:
@@ -137,6 +145,8 @@ class Reader:
         """Whether what was given is a sample, and no set of one."""
         self.is_stack = is_stack
         """Whether what was given is an array with an axis of samples."""
+        self.coefficients: Array | None = None
+        """The weights of the codes' coefficients in the penalty, flat."""
 
     def __len__(self) -> int:
         return self._length
@@ -152,7 +162,8 @@ class Reader:
         return [(i, size) for size, i in sizes.items()]
 
     def __call__(self, index: int) -> Item:
-        return item(self._get(index), self.layout, None if self._mask is None else self._mask(index), f"X[{index}]")
+        mask = None if self._mask is None else self._mask(index)
+        return *item(self._get(index), self.layout, mask, f"X[{index}]")[:2], self.coefficients
 
 
 def item(sample: Any, layout: Layout, mask: Any, what: str) -> Item:
@@ -160,7 +171,7 @@ def item(sample: Any, layout: Layout, mask: Any, what: str) -> Item:
     values, seen = numeric(sample, what)
     if values.ndim != len(layout.letters):
         raise ValueError(f"{what}: expected {len(layout.letters)} axes ({layout.letters}), found shape {values.shape}")
-    observed = None if seen is None else layout.turn(seen)
+    observed: Array | None = None if seen is None else layout.turn(seen)
     if mask is not None:
         given = truths(mask)
         own = layout if given.ndim == values.ndim else layout.without_channels()
@@ -169,8 +180,11 @@ def item(sample: Any, layout: Layout, mask: Any, what: str) -> Item:
         turned = own.turn(given)
         if own is not layout and turned.shape[1:] != layout.turn(values).shape[1:]:
             raise ValueError(f"mask of {what}: expected the shape of {values.shape} without channels, found {given.shape}")
-        observed = turned if observed is None else np.logical_and(observed, turned)
-    return layout.turn(values), observed
+        if observed is None:
+            observed = turned
+        else:
+            observed = np.logical_and(observed, turned) if turned.dtype == bool else observed * turned
+    return layout.turn(values), observed, None
 
 
 class Stream:
@@ -184,6 +198,8 @@ class Stream:
         self._mask = None if mask is None else truths(mask)
         self._samples: Iterator[Any] = iter(source)
         self._taken = 0
+        self.coefficients: Array | None = None
+        """The weights of the codes' coefficients in the penalty, flat."""
         self.layout, self.dtype = self._peek()
 
     def _peek(self) -> tuple[Layout, np.dtype[Any]]:
@@ -206,7 +222,8 @@ class Stream:
     def __call__(self, n: int) -> list[Item]:
         items = []
         for sample in islice(self._samples, n):
-            items.append(item(sample, self.layout, self._mask, f"sample {self._taken} of X"))
+            values, mask, _ = item(sample, self.layout, self._mask, f"sample {self._taken} of X")
+            items.append((values, mask, self.coefficients))
             self._taken += 1
         return items
 
@@ -269,6 +286,18 @@ def reader(data: Any, axes: str | None, rank: int | None, mask: Any = None, sing
     layout = Layout(choose_axes(axes, first.ndim, rank, stacked=False))
     shapes = [tuple(x.shape) for x in data] if all(hasattr(x, "shape") for x in data) else None
     return Reader(data.__getitem__, len(data), layout, list_masks(mask, layout, len(data)), first.dtype, shapes)
+
+
+def split_weights(weights: Any, source: Reader | Stream) -> Any:
+    """Returns what the setting `weights` is to be: numbers per filter, a rule, or None. An array of more axes holds a weight for every
+    coefficient of a code, and goes with the samples."""
+    if weights is None or isinstance(weights, str):
+        return weights
+    given = np.asarray(weights, np.float64)
+    if given.ndim == 1:
+        return weights
+    source.coefficients = np.ascontiguousarray(given).ravel()
+    return None
 
 
 def source_of(X: Any, axes: str | None, rank: int | None, mask: Any) -> Reader | Stream:

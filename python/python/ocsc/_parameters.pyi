@@ -10,7 +10,7 @@ from ._step import Step
 class Parameters:
     n_filters: int
     filter_shape: int | Sequence[int]
-    beta: float
+    beta: float | None
     beta_ratio: float | None
     method: str
     passes: int
@@ -24,9 +24,9 @@ class Parameters:
     axes: str | None
     preprocess: str
     non_negative: bool
-    weights: npt.ArrayLike | None
+    weights: npt.ArrayLike | str | None
     max_rounds: int
-    forgetting: float
+    forgetting: float | str
     sweeps: int
     sweep_tol: float
     reseed: bool
@@ -46,12 +46,30 @@ class Parameters:
     memory_limit: int | str | None
     verbose: int | bool
     callback: Callable[[Step], object] | None
+    penalty: str
+    loss: str
+    coder: str
+    refit: bool
+    error: float | None
+    explained: float | None
+    nonzeros: int | None
+    base_filters: int
+    recenter: bool
+    filters_nonnegative: bool
+    zero_mean: bool
+    scales: Sequence[int | Sequence[int]]
+    rank1: bool
+    fixed_filters: int
+    step_size: float | None
+    step_delay: float
+    preset: str | None
+    scoring: str
 
     def __init__(
         self,
         n_filters: int = 100,
         filter_shape: int | Sequence[int] = (11, 11),
-        beta: float = 1.0,
+        beta: float | None = None,
         beta_ratio: float | None = None,
         method: str = 'ocsc',
         passes: int = 1,
@@ -65,9 +83,9 @@ class Parameters:
         axes: str | None = None,
         preprocess: str = 'none',
         non_negative: bool = False,
-        weights: npt.ArrayLike | None = None,
+        weights: npt.ArrayLike | str | None = None,
         max_rounds: int = 200,
-        forgetting: float = 3.0,
+        forgetting: float | str = 3.0,
         sweeps: int = 1,
         sweep_tol: float = 0.0001,
         reseed: bool = True,
@@ -87,6 +105,25 @@ class Parameters:
         memory_limit: int | str | None = None,
         verbose: int | bool = 0,
         callback: Callable[[Step], object] | None = None,
+        *,
+        penalty: str = 'l1',
+        loss: str = 'l2',
+        coder: str = 'active-set',
+        refit: bool = False,
+        error: float | None = None,
+        explained: float | None = None,
+        nonzeros: int | None = None,
+        base_filters: int = 0,
+        recenter: bool = False,
+        filters_nonnegative: bool = False,
+        zero_mean: bool = False,
+        scales: Sequence[int | Sequence[int]] = (),
+        rank1: bool = False,
+        fixed_filters: int = 0,
+        step_size: float | None = None,
+        step_delay: float = 5.0,
+        preset: str | None = None,
+        scoring: str = 'objective',
     ) -> None:
         """Keeps the parameters as they are given; `fit` checks them.
 
@@ -99,11 +136,13 @@ class Parameters:
             (11,) signals, (11, 11) images, (5, 5, 5) volumes. One number says so only of samples with one axis, X
             of shape (n, W), which are signals; samples with more axes may be images, or signals with channels, and
             ``axes`` must say which.
-        beta : float, default=1.0
-            Weight of the l1 norm.
+        beta : float, optional
+            Weight of the l1 norm. By default it is chosen to suit the data, as ``beta_ratio`` says; beside a
+            ``beta_ratio`` it is refused.
         beta_ratio : float, optional
-            Instead of beta: this fraction of the smallest beta with all-zero codes, for the first batch visited.
-        method : {'ocsc', 'ocsc-paper', 'deconvnet', 'fcsc', 'ffcsc', 'cbpdn', 'consensus', 'ocdl1', 'ocdl2', 'osc'}, default='ocsc'
+            Instead of beta: this fraction of the smallest beta with all-zero codes, in the median over up to 64
+            samples. Where neither is given, 0.1. It depends neither on ``random_state`` nor on ``init``.
+        method : {'ocsc', 'ocsc-paper', 'deconvnet', 'fcsc', 'ffcsc', 'cbpdn', 'consensus', 'ocdl1', 'ocdl2', 'sgd', 'aocdl', 'scsc', 'osc'}, default='ocsc'
             The method. `ocsc.methods` lists them with a line each.
         passes : int, default=1
             Passes over the data; 0 leaves the initial dictionary as it is.
@@ -113,7 +152,7 @@ class Parameters:
             Codes are this close to optimal: relative duality gap, or as `stop` says.
         boundary : {'circular', 'zero', 'free'}, default='circular'
             What lies outside a sample: itself again (circular), zeros (zero), or nothing that counts (free); all
-            methods but ocsc take circular.
+            methods but ocsc, sgd, aocdl and scsc take circular.
         init : {'random', 'patches'} or array, default='random'
             Initial dictionary: random, patches (of the data), or an array of shape (K, C, axes...) or (K, axes...).
             An array also says how many filters there are and of what size; ``n_filters`` and ``filter_shape`` must
@@ -136,19 +175,21 @@ class Parameters:
             contrast), taper (last).
         non_negative : bool, default=False
             Codes without negative values (method ocsc).
-        weights : array of shape (K,), optional
-            One weight per filter on its l1 norm; 1 each by default (method ocsc).
+        weights : array of shape (K,) or that of a code, or str, optional
+            Weights in the penalty, by which beta is multiplied: one per filter, or the rule inverse:EPS, 1 / (|D^T
+            x| + EPS) for each coefficient (method ocsc).
         max_rounds : int, default=200
             Rounds of the active-set coder per sample, at most; the gap says how far its code got.
-        forgetting : float, default=3.0
-            The past weighs (1 - 1/t)^this at update t (methods ocsc and osc); 1 is plain averaging.
+        forgetting : float or str, default=3.0
+            The past weighs (1 - 1/t)^this at update t (methods ocsc, scsc, aocdl and osc); 1 is plain averaging. Or
+            constant:WEIGHT, such as constant:0.99 for streams that drift: the past weighs this at every update.
         sweeps : int, default=1
-            Sweeps of block descent per update, at most (methods ocsc and osc).
+            Sweeps of block descent per update, at most (methods ocsc, scsc, aocdl and osc).
         sweep_tol : float, default=0.0001
-            End the sweeps of an update when the relative norm of the projected gradient is at most this (method
-            ocsc).
+            End the sweeps of an update when the relative norm of the projected gradient is at most this (methods
+            ocsc, scsc and aocdl).
         reseed : bool, default=True
-            Try the worst-explained patches in the place of filters that no code uses (method ocsc).
+            Try the worst-explained patches in the place of filters that no code uses (methods ocsc and scsc).
         stop : {'gap', 'residuals', 'change'}, default='gap'
             The coder's stopping rule: duality gap (gap), relative ADMM residuals (residuals), or the paper's
             relative change of Z (change); methods other than ocsc, here and below.
@@ -187,4 +228,54 @@ class Parameters:
             happened. If it returns True the run ends there; None and False go on. An exception ends the run and is
             raised. What was learned up to the step is in the estimator: a callback may look at ``filters_``, or
             call ``score`` on other samples.
+        penalty : str, default='l1'
+            What codes pay: l1, elastic:MU, log-sum:EPS, mcp:GAMMA or lq:Q (method ocsc).
+        loss : str, default='l2'
+            What differences cost: l2 (half the squares), huber:DELTA or l1, which bound what single values can do
+            (method ocsc).
+        coder : {'active-set', 'omp'}, default='active-set'
+            The coder: active-set, or omp (orthogonal matching pursuit: the strongest atom joins, and all values are
+            fitted anew, until the budget of error, explained or nonzeros is spent, or no correlation exceeds beta)
+            (method ocsc).
+        refit : bool, default=False
+            Fit the values of a code to the sample by least squares, signs kept: amplitudes without the bias of the
+            penalty. Codes of new data only; learning goes by the penalty.
+        error : float, optional
+            Instead of beta: codes whose differences to the sample have this root mean square (method ocsc).
+        explained : float, optional
+            Instead of beta: codes that explain this share of the sample's energy (method ocsc).
+        nonzeros : int, optional
+            Instead of beta: codes of at most this many non-zeros per sample (method ocsc).
+        base_filters : int, default=0
+            Filters are linear combinations of this many base filters: one set of weights for all samples (method
+            ocsc, where 0 leaves the filters free), or one for every sample (method scsc, where 0 is a tenth of the
+            filters, at least 4).
+        recenter : bool, default=False
+            Every ten updates, move filters so that their energy is in the middle, and try the worst-explained
+            patches in the place of filters that are shifted copies of others (method ocsc).
+        filters_nonnegative : bool, default=False
+            Filters without negative values (method ocsc).
+        zero_mean : bool, default=False
+            Filters whose mean is zero, over their support and all channels (method ocsc).
+        scales : sequence of int, or of sequences of int, default=()
+            Sizes of the filters' supports, each one length for every axis or one for each: the learned filters
+            share them evenly, in order, and are zero outside a centred box of their size; all have the whole array
+            by default (method ocsc).
+        rank1 : bool, default=False
+            Filters that are a topography (channels) times a waveform (space or time), for samples with several
+            channels (method ocsc).
+        fixed_filters : int, default=0
+            The first filters of the given initial dictionary that do not learn (method ocsc).
+        step_size : float, optional
+            The step of update t is this / (step_delay + t) (method sgd); by default it follows from the curvature
+            of the first batch.
+        step_delay : float, default=5.0
+            The step of update t is step_size / (this + t) (method sgd).
+        preset : {'paper'}, optional
+            paper: the settings of the paper's experiment, where nothing else is said: beta 1, beside the defaults
+            of 100 filters of 11x11, circular, one pass. Arrays are taken as they are: photos need
+            preprocess='gray,lcn,taper' too.
+        scoring : {'objective', 'heldout'}, default='objective'
+            What `score` returns: minus the mean objective, which compares estimators of equal beta; or
+            `ocsc.heldout_score`, which compares any.
         """

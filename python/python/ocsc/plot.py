@@ -439,7 +439,7 @@ def _picture(sample: npt.ArrayLike, axes: str | None) -> Array:
     """Returns what is shown of a sample, NaN where it was not observed: (H, W, C) of an image or a volume, (W, C) of a signal."""
     values, _ = numeric(sample, "sample")
     letters = parse_axes(axes) if axes is not None else {1: "W", 2: "HW"}[values.ndim]
-    turned, observed = item(sample, Layout(letters), None, "sample")
+    turned, observed, _ = item(sample, Layout(letters), None, "sample")
     shown = turned.astype(float) if observed is None else np.where(observed, turned, np.nan)
     _, depth, height, _ = shown.shape
     if depth == height == 1:
