@@ -71,7 +71,7 @@ def learn(program, seen, unseen, folder, options, passes):
     """Held-out objectives after each of the passes asked for, and the seconds of learning per pass."""
     log = folder / "run.jsonl"
     command = [program, "learn", seen, "--test", unseen, "--passes", max(passes), "--log", log, "--quiet"]
-    command += ["--out", folder / "model.safetensors", *options]
+    command += ["--preset", "paper", "--out", folder / "model.safetensors", *options]
     subprocess.run([str(part) for part in command], check=True, stdout=subprocess.DEVNULL)
     records = [json.loads(line) for line in log.read_text().splitlines()]
     made = {r["pass"]: r for r in records if r["event"] == "pass"}

@@ -15,7 +15,7 @@ import tempfile
 import time
 from pathlib import Path
 
-SETTINGS = ['--filters', '100', '--size', '11', '--threads', '2']
+SETTINGS = ['--filters', '100', '--size', '11', '--beta', '1', '--threads', '2']
 
 
 def write_npy(path: Path, n: int, side: int, seed: int) -> None:

@@ -39,7 +39,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         log = pathlib.Path(folder) / "run.jsonl"
         command = [options.program, "learn", "-", "--raw", f"{SIDE}x{SIDE}", "--quiet", "--log", str(log)]
-        command += ["--out", str(pathlib.Path(folder) / "model.safetensors")]
+        command += ["--beta", "1", "--out", str(pathlib.Path(folder) / "model.safetensors")]
         with subprocess.Popen(command, stdin=subprocess.PIPE) as run:
             for _ in range(options.images):
                 run.stdin.write(image(rng, noise))

@@ -41,7 +41,7 @@ def our_course(method: str, steps: int) -> list[np.ndarray]:
     """The dictionary after every sample: a run that a tiny time limit stops after each, and that is resumed, which by
     contract goes on exactly as the uninterrupted run that is timed."""
     model = WORK / f'steps-{method}.safetensors'
-    start = ['--init', initial(), '--method', method, '--passes', PASSES, '--out', model]
+    start = ['--init', initial(), '--beta', 1, '--method', method, '--passes', PASSES, '--out', model]
     course = []
     for step in range(steps):
         ocsc('learn', FRUIT, *(start if step == 0 else ['--resume', model]), '--time-limit', 1e-9)
