@@ -101,7 +101,7 @@ OWN = (
 )
 """The parameters that are no settings of the library."""
 
-EXTENDED = {
+EXTENDED: dict[str, dict[str, Any]] = {
     "beta": {
         "annotation": "float | None",
         "values": "float",
@@ -114,7 +114,10 @@ EXTENDED = {
         "only of samples with one axis, X of shape (n, W), which are signals; samples with more axes may be images, or signals "
         "with channels, and ``axes`` must say which."
     },
-    "method": {"doc": "`ocsc.methods` lists them with a line each."},
+    "method": {
+        "values": "str",
+        "doc": f"One of {', '.join(repr(name) for name, _ in _native.methods())}; `ocsc.methods` lists them with a line each.",
+    },
     "random_state": {
         "annotation": "Any",
         "values": "int, numpy generator or None",

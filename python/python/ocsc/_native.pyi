@@ -11,7 +11,7 @@ import numpy.typing as npt
 from ._step import Step
 
 _Array = npt.NDArray[Any]
-_Item = tuple[_Array, npt.NDArray[np.bool_] | None]
+_Item = tuple[_Array, _Array | None, _Array | None]
 _Reader = Callable[[int], _Item]
 
 class Learner:

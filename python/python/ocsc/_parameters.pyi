@@ -142,8 +142,9 @@ class Parameters:
         beta_ratio : float, optional
             Instead of beta: this fraction of the smallest beta with all-zero codes, in the median over up to 64
             samples. Where neither is given, 0.1. It depends neither on ``random_state`` nor on ``init``.
-        method : {'ocsc', 'ocsc-paper', 'deconvnet', 'fcsc', 'ffcsc', 'cbpdn', 'consensus', 'ocdl1', 'ocdl2', 'sgd', 'aocdl', 'scsc', 'osc'}, default='ocsc'
-            The method. `ocsc.methods` lists them with a line each.
+        method : str, default='ocsc'
+            The method. One of 'ocsc', 'ocsc-paper', 'deconvnet', 'fcsc', 'ffcsc', 'cbpdn', 'consensus', 'ocdl1',
+            'ocdl2', 'sgd', 'aocdl', 'scsc', 'osc'; `ocsc.methods` lists them with a line each.
         passes : int, default=1
             Passes over the data; 0 leaves the initial dictionary as it is.
         batch_size : int, default=1
