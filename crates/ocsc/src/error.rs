@@ -136,10 +136,11 @@ impl Error {
     pub fn is_system_failure(&self) -> bool {
         // The numbers of Linux, macOS and the BSDs, which agree: EIO, ENFILE, EMFILE.
         const FAILURES: [i32; 3] = [5, 23, 24];
-        use std::io::ErrorKind::{OutOfMemory, StaleNetworkFileHandle, TimedOut};
+        use std::io::ErrorKind::{Interrupted, OutOfMemory, StaleNetworkFileHandle, StorageFull, TimedOut};
         let Error::Io { source, .. } = self else { return false };
         let is_known = cfg!(unix) && source.raw_os_error().is_some_and(|code| FAILURES.contains(&code));
-        is_known || matches!(source.kind(), OutOfMemory | StaleNetworkFileHandle | TimedOut)
+        let kinds = [Interrupted, OutOfMemory, StaleNetworkFileHandle, StorageFull, TimedOut];
+        is_known || kinds.contains(&source.kind())
     }
 
     /// The same refusal of memory, with the file that asks for it.

@@ -61,7 +61,9 @@ mod tests {
     use anyhow::Context;
     use std::cell::Cell;
 
+    const EINTR: i32 = 4;
     const EIO: i32 = 5;
+    const ENOSPC: i32 = 28;
     const ENOENT: i32 = 2;
 
     fn failing(code: i32) -> io::Error {
@@ -79,8 +81,10 @@ mod tests {
                 zip::result::ZipError::Io(failing(code)).into(),
             ]
         };
-        for error in wrapped(EIO) {
-            assert_eq!(of_system(&error).and_then(|e| e.raw_os_error()), Some(EIO), "{error:#}");
+        for code in [EIO, EINTR, ENOSPC] {
+            for error in wrapped(code) {
+                assert_eq!(of_system(&error).and_then(|e| e.raw_os_error()), Some(code), "{error:#}");
+            }
         }
         for error in wrapped(ENOENT) {
             assert!(of_system(&error).is_none(), "{error:#}");
