@@ -8,7 +8,7 @@ use crate::coder::CodingConfig;
 use crate::preprocess::Preprocess;
 use crate::setting::{Check, Effect, Part, settings};
 use crate::update::UpdatingConfig;
-use crate::{Axes, Error, Method, Result};
+use crate::{Axes, Error, Loss, Method, Result};
 use serde_json::Value;
 
 pub use crate::boundary::Boundary;
@@ -140,6 +140,11 @@ impl Config {
                 );
                 return Err(Error::invalid(setting.name, expected, found));
             }
+        }
+        // Others with the same coder have updates that know squares alone.
+        if self.active_set.loss != Loss::L2 && self.method != Method::Ocsc {
+            let expected = format!("l2 with the method `{}`, whose update knows no other (ocsc does)", self.method);
+            return Err(Error::invalid("loss", expected, self.active_set.loss));
         }
         Ok(())
     }

@@ -52,6 +52,7 @@ impl<T: Real> Batch<T> {
 impl<T: Real> Learner<T> for Batch<T> {
     fn learn(&mut self, visits: &[usize], samples: &[Sample<T>], monitor: &dyn Monitor) -> Result<Step<T>> {
         check_batch(samples)?;
+        samples.iter().try_for_each(Sample::check_unweighted)?;
         let mut coded = Vec::with_capacity(samples.len());
         let first = self.kept.values().next().map_or(samples[0].shape(), |(first, _)| first.shape());
         for (index, sample) in visits.iter().zip(samples) {

@@ -5,7 +5,7 @@ use crate::coder::Coder;
 use crate::monitor::{Monitor, Silent};
 use crate::state::State;
 use crate::update::{Update, Updated};
-use crate::{Config, Dictionary, Error, Real, Result, Sample};
+use crate::{Config, Dictionary, Error, Method, Real, Result, Sample};
 
 /// Learns a dictionary that improves with every sample.
 pub struct Online<T: Real> {
@@ -47,6 +47,10 @@ impl<T: Real> Online<T> {
 
     fn fit(&mut self, samples: &[Sample<T>], monitor: &dyn Monitor) -> Result<Step<T>> {
         check_batch(samples)?;
+        if self.core.config.method != Method::Ocsc {
+            // Their updates know no weights.
+            samples.iter().try_for_each(Sample::check_unweighted)?;
+        }
         let coded = self.coder.code_all(samples, monitor)?;
         for (sample, coded) in samples.iter().zip(&coded) {
             let filters = coded.filters.as_ref().unwrap_or(&self.core.dictionary);

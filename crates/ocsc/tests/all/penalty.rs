@@ -548,6 +548,21 @@ fn what_cannot_be_is_refused() {
     says(config.validate().unwrap_err(), "expected one budget");
 }
 
+/// Updates that know neither weights nor losses must not be given them in silence.
+#[test]
+fn other_methods_refuse_weights_and_losses() {
+    let x = weighted(Shape::image(8, 9), 4);
+    for method in [ocsc::Method::Sgd, ocsc::Method::Aocdl, ocsc::Method::Scsc, ocsc::Method::Ffcsc] {
+        let config = Config { method, n_filters: 4, filter_shape: vec![3, 3], ..Config::default() };
+        let loss = ActiveSetConfig { loss: Loss::Huber(0.5), ..ActiveSetConfig::default() };
+        let error = Config { active_set: loss, ..config.clone() }.validate().unwrap_err().to_string();
+        assert!(error.contains("loss: expected"), "{error}");
+        let mut learner = ocsc::learner::learner(config, filters::<f64>(4, [1, 3, 3], 0)).unwrap();
+        let refused = learner.learn(&[0], std::slice::from_ref(&x), &ocsc::monitor::Silent).unwrap_err().to_string();
+        assert!(refused.contains("data weights: expected the method `ocsc`"), "{method}: {refused}");
+    }
+}
+
 /// An infinite weight keeps a coefficient at zero, so codes can be asked for on a lattice of positions.
 #[test]
 fn coefficients_of_infinite_weight_stay_zero() {
