@@ -245,11 +245,10 @@ impl Learner {
     }
 }
 
-/// Returns the shapes of samples after preprocessing: gray ones have one channel.
+/// Returns the shapes of samples after preprocessing.
 fn prepared(config: &Config, sizes: &[(usize, [usize; 4])]) -> Vec<(usize, Shape)> {
-    let to_gray = config.preprocess.steps().contains(&ocsc::preprocess::Step::Gray);
     let after = |&(i, [channels, depth, height, width]): &(usize, [usize; 4])| {
-        (i, Shape { channels: if to_gray { 1 } else { channels }, depth, height, width })
+        (i, config.preprocess.shape(Shape { channels, depth, height, width }))
     };
     let mut seen = HashSet::new();
     let mut shapes: Vec<_> = sizes.iter().map(after).filter(|(_, shape)| seen.insert(*shape)).collect();

@@ -47,3 +47,34 @@ def test_forgetting_is_an_exponent_or_a_constant(images, tmp_path):
         assert ocsc.load(tmp_path / "model.safetensors").forgetting == forgetting
     with pytest.raises(ValueError, match="forgetting: expected an exponent from 1 up, or constant:WEIGHT"):
         ocsc.OnlineCSC(n_filters=3, filter_shape=(5, 5), forgetting="constant:1.5").fit(images)
+
+
+def test_gray_filters_on_every_channel():
+    rng = np.random.default_rng(3)
+    edge = np.cumsum(rng.standard_normal((4, 18, 20)), axis=2)
+    X = np.stack([edge, 0.5 * edge, -edge], axis=1) + 0.05 * rng.standard_normal((4, 3, 18, 20))
+    settings = dict(n_filters=5, filter_shape=(5, 5), beta=0.3, preprocess="lowpass=3,scale", axes="NCHW", boundary="free")
+    for joint in (False, True):
+        model = ocsc.OnlineCSC(**settings, per_channel=True, joint=joint, passes=2).fit(X)
+        assert model.filters_.shape == (5, 1, 5, 5)
+        codes = model.transform(X)
+        assert codes[0].shape == (5, 3, 22, 24) and codes.gap.max() <= 0.01
+        back = model.inverse_transform(codes, original=X)
+        assert back.shape == X.shape and np.mean((back - X) ** 2) < 0.1 * X.var()
+        assert model.inverse_transform(codes).shape == X.shape
+        if joint:
+            dense = codes[0].to_dense() != 0
+            assert np.array_equal(dense.any(axis=1), dense.all(axis=1)), "channels are zero together"
+    same = ocsc.code(X, model.filters_, 0.3, preprocess="lowpass=3,scale,per-channel", axes="NCHW", boundary="free", joint=True)
+    assert np.allclose(same.objective, codes.objective)
+    with pytest.raises(ValueError, match="joint: expected false, or the step per-channel"):
+        ocsc.OnlineCSC(**settings, joint=True).fit(X)
+
+
+def test_signals_of_several_channels_one_by_one():
+    X = np.random.default_rng(4).standard_normal((3, 2, 60))
+    model = ocsc.OnlineCSC(n_filters=3, filter_shape=(7,), beta=0.5, axes="NCW", per_channel=True).fit(X)
+    assert model.filters_.shape == (3, 1, 7)
+    codes = model.transform(X)
+    assert codes[0].shape == (3, 2, 60)
+    assert model.inverse_transform(codes).shape == X.shape

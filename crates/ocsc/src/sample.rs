@@ -246,6 +246,12 @@ impl<T: Real> Sample<T> {
         (self.shape, self.data, self.mask)
     }
 
+    /// Returns the same numbers in the same order with other axes, of which there must be as many.
+    pub(crate) fn with_shape(self, shape: Shape) -> Self {
+        debug_assert_eq!(shape.len(), self.shape.len());
+        Sample { shape, ..self }
+    }
+
     /// Returns the same sample in another scalar.
     pub fn cast<U: Real>(self) -> Result<Sample<U>> {
         let weights = self.clone_weights();
@@ -269,7 +275,7 @@ impl<T: Real> Sample<T> {
     pub(crate) fn with_weights_of<U: Real>(self, source: &Sample<U>) -> Result<Sample<T>> {
         let pixels = self.shape.pixels();
         let least = |w: &[U], i: usize| w[i..].iter().step_by(pixels).map(|w| w.f64()).fold(1.0, f64::min);
-        let weights = source.weights.as_deref().map(|w| match self.shape.channels == source.shape.channels {
+        let weights = source.weights.as_deref().map(|w| match self.shape.len() == source.shape.len() {
             true => w.iter().map(|w| T::of(w.f64())).collect(),
             false => (0..pixels).map(|i| T::of(least(w, i))).collect::<Vec<T>>(),
         });

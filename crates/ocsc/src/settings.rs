@@ -44,7 +44,8 @@ settings! {
         /// Precision that everything is computed in: f32 or f64.
         dtype: Dtype = Dtype::F32, value_name("DTYPE"), in_code("dtype"), effect(Effect::Coding);
         /// none, or steps such as lowpass=5,scale, each at most once: gray (first), mean, scale (by the standard deviation) or
-        /// scale=NUMBER, lowpass=LAMBDA (minus the smooth part), whiten=ORDER (signals), lcn (local contrast), taper (last).
+        /// scale=NUMBER, lowpass=LAMBDA (minus the smooth part), whiten=ORDER (signals), lcn (local contrast), taper (last), per-channel (behind it: gray filters on
+        /// every channel by itself).
         preprocess: Preprocess = Preprocess::default(), value_name("STEPS"), in_code("preprocess"), effect(Effect::Coding);
         /// What the axes of arrays mean: N samples, C channels, D depth or time, H height, W width.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -163,7 +164,7 @@ impl Config {
     /// their method had not obeyed, and such a dictionary codes new data as any other.
     pub(crate) fn validate_values(&self) -> Result<()> {
         self.check_values()?;
-        self.active_set.check_problem(self.n_filters)?;
+        self.check_problem()?;
         self.filters.check_together()?;
         if self.block_descent.base_filters > 0
             && (self.filters != FilterConfig::default() || self.block_descent.recenter)
@@ -181,6 +182,16 @@ impl Config {
             return Err(Error::invalid("filter_shape", "one to three lengths of at least 1", found));
         }
         self.block_descent.check_base_filters(self.n_filters)
+    }
+
+    /// Refuses settings of codes that contradict each other.
+    pub fn check_problem(&self) -> Result<()> {
+        if self.active_set.joint && !self.preprocess.is_per_channel() {
+            let expected =
+                "false, or the step per-channel at the end of preprocess, which takes each channel by itself";
+            return Err(Error::invalid("joint", expected, format!("preprocess {}", self.preprocess)));
+        }
+        self.active_set.check_problem(self.n_filters)
     }
 
     /// Returns the settings of the coder that the method learns with.

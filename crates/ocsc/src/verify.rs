@@ -16,7 +16,8 @@
 //! ```
 //!
 //! (mu of an elastic net, else 0; for the modulus without the squares, and q = W clip(r / h) for the best of several h). Only
-//! positive correlations count where z >= 0. A concave penalty is replaced by the l1 norm of weights p'(|z_j|) that majorises it, and
+//! positive correlations count where z >= 0. Where channels are jointly sparse, |z_j| and |d_j^T q| are the Euclidean norms over the
+//! channels of a filter at a place. A concave penalty is replaced by the l1 norm of weights p'(|z_j|) that majorises it, and
 //! its code is held against those whose non-zeros are at most twice as large, as the coder's gap is.
 //!
 //! **A second look.** A coder may know a better lower bound than that of its last residual. Where a claim is not borne out, a few
@@ -45,6 +46,7 @@ pub struct Problem<'a> {
     penalty: Penalty,
     loss: Loss,
     nonnegative: bool,
+    joint: bool,
 }
 
 /// The code of a concave penalty is held against codes whose non-zeros are at most this many times its own.
@@ -103,8 +105,69 @@ impl<'a> Problem<'a> {
             _ => None,
         };
         let (penalty, loss) = (config.active_set.penalty, config.active_set.loss);
-        let nonnegative = config.active_set.nonnegative;
-        Problem { dictionary, boundary: config.boundary, weights, inverse, penalty, loss, nonnegative }
+        let (nonnegative, joint) = (config.active_set.nonnegative, config.active_set.joint);
+        Problem { dictionary, boundary: config.boundary, weights, inverse, penalty, loss, nonnegative, joint }
+    }
+
+    /// The places of one channel, where channels are jointly sparse: their slices follow each other.
+    fn places(&self, canvas: &Canvas) -> usize {
+        let channels = canvas.positions[2 - self.dictionary.rank().min(2)];
+        canvas.positions.iter().product::<usize>() / channels
+    }
+
+    /// sum_k w_k sum_p || z_k(., p) ||_2.
+    fn joint_norm(&self, canvas: &Canvas, atoms: &[Atom<f64>]) -> f64 {
+        let places = self.places(canvas);
+        let mut squares: HashMap<(u32, usize), f64> = HashMap::new();
+        for a in atoms {
+            *squares.entry((a.filter, a.position as usize % places)).or_default() += a.value * a.value;
+        }
+        let mut norms: Vec<_> = squares.into_iter().collect();
+        norms.sort_by_key(|(group, _)| *group);
+        norms.into_iter().map(|((k, _), squares)| self.weights[k as usize] * squares.sqrt()).sum()
+    }
+
+    /// d_k^T of an image everywhere, for every filter.
+    fn maps(&self, canvas: &Canvas, image: &[f64]) -> Vec<Vec<f64>> {
+        let lines = self.each_line(canvas, image, |_, _, line| line.to_vec());
+        let per_filter = canvas.positions[0] * canvas.positions[1];
+        lines.chunks(per_filter).map(|lines| lines.concat()).collect()
+    }
+
+    /// || d_k^T q over the channels || / w_k, at least 1.
+    fn joint_feasible(&self, canvas: &Canvas, q: &[f64]) -> f64 {
+        let places = self.places(canvas);
+        let mut strongest = 1.0_f64;
+        for (map, weight) in self.maps(canvas, q).iter().zip(&self.weights) {
+            for place in 0..places {
+                let sizes = map[place..].iter().step_by(places).map(|c| if self.nonnegative { c.max(0.0) } else { *c });
+                strongest = strongest.max(sizes.map(|c| c * c).sum::<f64>().sqrt() / weight);
+            }
+        }
+        strongest
+    }
+
+    /// [`Problem::step`] where channels are jointly sparse.
+    fn joint_step(&self, canvas: &Canvas, atoms: &[Atom<f64>], pulls: &[f64], curvature: f64) -> Vec<Atom<f64>> {
+        let places = self.places(canvas);
+        let mut maps = self.maps(canvas, pulls);
+        maps.iter_mut().flatten().for_each(|c| *c /= curvature);
+        atoms.iter().for_each(|a| maps[a.filter as usize][a.position as usize] += a.value);
+        let mut next = Vec::new();
+        for (k, (map, weight)) in maps.iter_mut().zip(&self.weights).enumerate() {
+            if self.nonnegative {
+                map.iter_mut().for_each(|v| *v = v.max(0.0));
+            }
+            let norm = |place: usize| map[place..].iter().step_by(places).map(|v| v * v).sum::<f64>().sqrt();
+            let shrink: Vec<f64> = (0..places).map(|p| (1.0 - weight / (curvature * norm(p))).max(0.0)).collect();
+            for (position, v) in map.iter().enumerate() {
+                let value = shrink[position % places] * v;
+                if value != 0.0 && value.is_finite() {
+                    next.push(Atom { filter: k as u32, position: position as u32, value });
+                }
+            }
+        }
+        next
     }
 
     /// The weight of a coefficient before any reweighting.
@@ -247,15 +310,20 @@ impl<'a> Problem<'a> {
         let data_term: f64 = homes().map(|i| canvas.counts[i] * self.loss.value(residual[i])).sum();
         let base = |a: &Atom<f64>| self.weight(canvas, a.filter as usize, a.position as usize);
         let squares: f64 = atoms.iter().map(|a| a.value * a.value).sum::<f64>() * self.penalty.ridge();
-        let pays: f64 = atoms.iter().map(|a| self.penalty.value(base(a), a.value.abs())).sum();
+        let alone = || atoms.iter().map(|a| self.penalty.value(base(a), a.value.abs())).sum();
+        let pays: f64 = if self.joint { self.joint_norm(canvas, atoms) } else { alone() };
         let objective = data_term + pays + 0.5 * squares;
         // What majorises a concave penalty pays less than it by a constant.
-        let weighted: f64 = atoms.iter().map(|a| self.penalty.slope(base(a), a.value.abs()) * a.value.abs()).sum();
+        let slopes = || atoms.iter().map(|a| self.penalty.slope(base(a), a.value.abs()) * a.value.abs()).sum();
+        let weighted: f64 = if self.joint { pays } else { slopes() };
         let largest = residual.iter().fold(0.0_f64, |m, r| m.max(r.abs()));
         let smoothing = if self.loss == Loss::L1 { 0..40 } else { 0..1 };
         let dual = smoothing.map(|i| {
             let q = self.pulls(canvas, residual, largest * 0.6_f64.powi(i));
-            let (strongest, held) = self.feasible(canvas, atoms, &q);
+            let (strongest, held) = match self.joint {
+                true => (self.joint_feasible(canvas, &q), Vec::new()),
+                false => self.feasible(canvas, atoms, &q),
+            };
             let s = 1.0 / strongest;
             let x_q: f64 = homes().map(|i| canvas.values[i] * q[i]).sum();
             let q_q: f64 = homes().map(|i| q[i] * q[i] / canvas.counts[i]).sum();
@@ -294,6 +362,9 @@ impl<'a> Problem<'a> {
     fn step(&self, canvas: &Canvas, atoms: &[Atom<f64>], residual: &[f64], curvature: f64) -> Vec<Atom<f64>> {
         let width = canvas.positions[2];
         let pulls = self.pulls(canvas, residual, 0.0);
+        if self.joint {
+            return self.joint_step(canvas, atoms, &pulls, curvature);
+        }
         let shrink = 1.0 / (1.0 + self.penalty.ridge() / curvature);
         let lines = self.each_line(canvas, &pulls, |k, first, line| {
             let mut values = line.iter().map(|c| c / curvature).collect::<Vec<f64>>();

@@ -34,7 +34,7 @@ def full_filters(filters: npt.ArrayLike, axes: str | None, rank: int | None = No
 
 def code_all(settings: dict[str, Any], filters: Array, source: Reader | Stream, threads: int | None) -> Codes:
     """Codes all samples of a source; warns of those that did not reach the tolerance."""
-    margin = margin_of(settings["boundary"], filters)
+    margin = code_margin(settings, filters)
     parts = []
     missed = 0
     for get, length in groups(source):
@@ -59,6 +59,25 @@ def code_all(settings: dict[str, Any], filters: Array, source: Reader | Stream, 
 def margin_of(boundary: str, filters: Array) -> tuple[int, ...]:
     """Returns how far filters (K, C, axes...) may stick out of a sample, on each axis."""
     return tuple(0 if boundary == "circular" else n - 1 for n in filters.shape[2:])
+
+
+def is_per_channel(settings: dict[str, Any]) -> bool:
+    """Returns whether each channel is coded by itself, so that the first axis of codes is the channel."""
+    return str(settings.get("preprocess", "none")).endswith("per-channel")
+
+
+def code_margin(settings: dict[str, Any], filters: Array) -> tuple[int, ...]:
+    """Returns `margin_of` for the axes of codes made with these settings."""
+    margin = margin_of(settings["boundary"], filters)
+    return (0, *margin) if is_per_channel(settings) else margin
+
+
+def with_channels(sample: Array, settings: dict[str, Any], rank: int) -> Array:
+    """Returns a sample (channel, depth, height, width) of ``rank`` axes, with its channels where they were before coding."""
+    if not is_per_channel(settings):
+        return sample
+    view: Array = sample.swapaxes(0, 1 if rank > 1 else 2)
+    return view
 
 
 def groups(source: Reader | Stream) -> Iterator[tuple[Callable[[int], Item], int]]:
@@ -91,12 +110,12 @@ def check_codes(codes: Any, name: str) -> None:
 def reconstruct_one(code: Code, filters: Array, settings: dict[str, Any]) -> Array:
     """Returns the sample (channel, depth, height, width) of a code."""
     axes = code.shape[1:]
-    if len(axes) != filters.ndim - 2:
+    margin = code_margin(settings, filters)
+    if len(axes) != len(margin):
         raise ValueError(
-            f"code: expected {filters.ndim - 2} spatial axes, as the filters have, found {len(axes)} in {code!r}; give the "
+            f"code: expected {len(margin)} spatial axes, as the filters have, found {len(axes)} in {code!r}; give the "
             "filters that it was made with"
         )
-    margin = margin_of(settings["boundary"], filters)
     if code.margin not in (None, margin):
         raise ValueError(
             f"code: expected the margin {margin} of filters of {tuple(filters.shape[2:])} with the boundary "

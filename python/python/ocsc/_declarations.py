@@ -63,6 +63,15 @@ OWN = (
         flag="preset",
     ),
     Parameter(
+        "per_channel",
+        "bool",
+        "bool",
+        False,
+        "Gray filters on every channel by itself: the step per-channel after those of ``preprocess``. Codes then have the channel "
+        "as their first axis; with ``joint`` the channels share their support.",
+        flag="per-channel",
+    ),
+    Parameter(
         "scoring",
         "str",
         "{'objective', 'heldout'}",

@@ -12,7 +12,7 @@ import numpy as np
 from . import _native
 from ._changes import CODING, COMPARED, coding_changes, explanation, fixed, learning_changes, same
 from ._codes import Code, Codes
-from ._coding import assemble, check_codes, code_all, is_single, reconstruct_one
+from ._coding import assemble, check_codes, code_all, is_single, reconstruct_one, with_channels
 from ._convert import bytes_of, dtype_of, filters_of, lengths, positive, rank_of, seed_of, threads_of
 from ._declarations import PARAMETERS, SETTINGS, before, documentation
 from ._errors import counted, not_fitted, warn_of_codes, warn_of_sparsity
@@ -198,8 +198,15 @@ class OnlineCSC(Parameters):
         settings["weights"] = split_weights(self.weights, source)
         settings["random_state"] = seed_of(self.random_state)
         settings["dtype"] = dtype_of(self.dtype, source.dtype)
+        settings["preprocess"] = self._steps(self.preprocess)
         init = filters_of(self.init, self.n_filters, self.filter_shape, rank)
         return _native.Learner(settings, init, ratio)
+
+    def _steps(self, steps: str) -> str:
+        """Returns the steps of preprocessing, with those that other parameters add."""
+        if not self.per_channel or str(steps).endswith("per-channel"):
+            return steps
+        return "per-channel" if steps == "none" else f"{steps},per-channel"
 
     def _beta(self) -> tuple[Any, float | None]:
         """Returns beta, and the fraction that it is to be of the largest useful one, if it is."""
@@ -378,6 +385,7 @@ class OnlineCSC(Parameters):
         kept = {"n_filters", "filter_shape", "dtype", *CODING}
         settings = {name: value for name, value in learner.settings().items() if name in kept}
         settings.update(coding_changes(self._compared(self._layout.rank), self._learned))
+        settings["preprocess"] = self._steps(settings["preprocess"])
         if not isinstance(settings["weights"], str) and np.ndim(settings["weights"]) > 1:
             # Those of coefficients go with the samples.
             settings["weights"] = None
@@ -462,7 +470,6 @@ class OnlineCSC(Parameters):
         """
         check_codes(X, "X")
         settings, filters = self._coding()
-        letters = self._letters(filters.shape[1])
         parts = [X] if isinstance(X, Code) else list(X)
         samples = [reconstruct_one(part, filters, settings) for part in parts]
         if original is not None and parts:
@@ -470,6 +477,9 @@ class OnlineCSC(Parameters):
             if len(originals) != len(samples):
                 raise ValueError(f"original: expected {counted(len(samples), 'sample')}, as there are codes, found {len(originals)}")
             samples = [_native.undo(settings["preprocess"], originals(i), x) for i, x in enumerate(samples)]
+        else:
+            samples = [with_channels(sample, settings, self._layout.rank) for sample in samples]
+        letters = self._letters(max((len(sample) for sample in samples), default=filters.shape[1]))
         layout = Layout(letters.replace("N", ""))
         turned = [layout.turn_back(sample) for sample in samples]
         return turned[0] if is_single(X) else assemble(turned, letters)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from . import _native
 from ._codes import Code, Codes, concatenate, from_native
-from ._coding import assemble, check_codes, code_all, full_filters, groups, is_single, margin_of, reconstruct_one
+from ._coding import assemble, check_codes, code_all, code_margin, full_filters, groups, is_single, reconstruct_one
 from ._convert import dtype_of, threads_of
 from ._inputs import Layout, Reader, source_of, split_weights
 
@@ -41,6 +41,7 @@ def code(
     explained: float | None = None,
     nonzeros: int | None = None,
     coder: str = "active-set",
+    joint: bool = False,
 ) -> Codes:
     """Codes samples sparsely with given filters.
 
@@ -59,7 +60,7 @@ def code(
         As for `OnlineCSC`.
     mask : array or list of arrays, optional
         Which values were observed; or weights from 0 to 1 that say how much each counts.
-    penalty, loss, refit, error, explained, nonzeros, coder
+    penalty, loss, refit, error, explained, nonzeros, coder, joint
         As for `OnlineCSC`.
 
     Returns
@@ -100,6 +101,7 @@ def code(
         "explained": explained,
         "nonzeros": nonzeros,
         "coder": coder,
+        "joint": joint,
     }
     return code_all(settings, full, source, threads_of(threads))
 
@@ -203,7 +205,7 @@ def path(
         "loss": loss,
         "refit": refit,
     }
-    margin = margin_of(boundary, full)
+    margin = code_margin(settings, full)
     parts: list[list[Codes]] = [[] for _ in wanted]
     for get, n in groups(source):
         raw = _native.path(settings, full, get, n, wanted.tolist(), threads_of(threads))

@@ -48,6 +48,7 @@ class Parameters:
     callback: Callable[[Step], object] | None
     penalty: str
     loss: str
+    joint: bool
     coder: str
     refit: bool
     error: float | None
@@ -63,6 +64,7 @@ class Parameters:
     step_size: float | None
     step_delay: float
     preset: str | None
+    per_channel: bool
     scoring: str
 
     def __init__(
@@ -108,6 +110,7 @@ class Parameters:
         *,
         penalty: str = 'l1',
         loss: str = 'l2',
+        joint: bool = False,
         coder: str = 'active-set',
         refit: bool = False,
         error: float | None = None,
@@ -123,6 +126,7 @@ class Parameters:
         step_size: float | None = None,
         step_delay: float = 5.0,
         preset: str | None = None,
+        per_channel: bool = False,
         scoring: str = 'objective',
     ) -> None:
         """Keeps the parameters as they are given; `fit` checks them.
@@ -173,7 +177,7 @@ class Parameters:
         preprocess : str, default='none'
             none, or steps such as lowpass=5,scale, each at most once: gray (first), mean, scale (by the standard
             deviation) or scale=NUMBER, lowpass=LAMBDA (minus the smooth part), whiten=ORDER (signals), lcn (local
-            contrast), taper (last).
+            contrast), taper (last), per-channel (behind it: gray filters on every channel by itself).
         non_negative : bool, default=False
             Codes without negative values (method ocsc).
         weights : array of shape (K,) or that of a code, or str, optional
@@ -234,6 +238,9 @@ class Parameters:
         loss : str, default='l2'
             What differences cost: l2 (half the squares), huber:DELTA or l1, which bound what single values can do
             (method ocsc).
+        joint : bool, default=False
+            Channels that are coded by themselves (per-channel) share their support: what a filter has on the
+            channels of a place pays its Euclidean norm (method ocsc).
         coder : {'active-set', 'omp'}, default='active-set'
             The coder: active-set, or omp (orthogonal matching pursuit: the strongest atom joins, and all values are
             fitted anew, until the budget of error, explained or nonzeros is spent, or no correlation exceeds beta)
@@ -276,6 +283,9 @@ class Parameters:
             paper: the settings of the paper's experiment, where nothing else is said: beta 1, beside the defaults
             of 100 filters of 11x11, circular, one pass. Arrays are taken as they are: photos need
             preprocess='gray,lcn,taper' too.
+        per_channel : bool, default=False
+            Gray filters on every channel by itself: the step per-channel after those of ``preprocess``. Codes then
+            have the channel as their first axis; with ``joint`` the channels share their support.
         scoring : {'objective', 'heldout'}, default='objective'
             What `score` returns: minus the mean objective, which compares estimators of equal beta; or
             `ocsc.heldout_score`, which compares any.

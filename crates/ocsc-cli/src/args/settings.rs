@@ -51,7 +51,7 @@ const HELP: &[(&str, &str)] = &[
         "preprocess",
         "auto (gray,lcn,taper for image files, none for arrays), none, or steps such as lowpass=5,scale, each at most once: gray \
          (first), mean, scale (by the standard deviation) or scale=NUMBER, lowpass=LAMBDA (minus the smooth part), whiten=ORDER \
-         (signals), lcn (local contrast), taper (last) [default: auto]",
+         (signals), lcn (local contrast), taper, per-channel (last; see --per-channel) [default: auto]",
     ),
     ("beta", "Weight of the l1 norm [default: as --beta-ratio says]"),
     (
@@ -158,10 +158,7 @@ impl CodeArgs {
             config = settings::with_value(&config, name, &value)?;
         }
         config.check_values()?;
-        config
-            .active_set
-            .check_problem(config.n_filters)
-            .map_err(|error| with_flag(error, |s| s.code_flag.unwrap_or(s.name).to_owned()))?;
+        config.check_problem().map_err(|error| with_flag(error, |s| s.code_flag.unwrap_or(s.name).to_owned()))?;
         Ok(config)
     }
 }
@@ -356,7 +353,12 @@ impl Args for ModelArgs {
             "paper: the paper's experiment as a whole, gray,lcn,taper for photos, circular, 100 filters of 11x11, beta 1, one \
              pass; other options beside it count instead",
         );
-        command.args(learn_settings().map(learn_flag)).args([init, preset])
+        let per_channel = Arg::new("per_channel").long("per-channel").help_heading("Model").action(ArgAction::SetTrue);
+        let per_channel = per_channel.conflicts_with_all(["resume", "preset"]).help(
+            "Gray filters on every channel by itself: the step per-channel after those of --preprocess, which by default keep the \
+             colours of photos then (lowpass,scale). The first axis of codes is the channel",
+        );
+        command.args(learn_settings().map(learn_flag)).args([init, preset, per_channel])
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -375,6 +377,14 @@ impl FromArgMatches for ModelArgs {
             for (name, value) in paper() {
                 values.entry(name).or_insert(value);
             }
+        }
+        if matches.get_flag("per_channel") {
+            let steps = match values.get("preprocess").and_then(Value::as_str).unwrap_or("auto") {
+                "none" => "per-channel".to_owned(),
+                steps if steps.ends_with("per-channel") => steps.to_owned(),
+                steps => format!("{steps},per-channel"),
+            };
+            values.insert("preprocess", json!(steps));
         }
         let beta_is_open = is_new && !says_beta && !preset;
         let init = matches.get_one::<String>("init").map_or("random", |init| init).to_owned();

@@ -49,7 +49,12 @@ pub(crate) fn run(args: &Reconstruct, console: &Console) -> Result<()> {
             return Err(Interrupted(why).into());
         }
         let (code, rank) = codes::read_code::<f64>(path)?;
-        let results = Results::of(args, path, rank, &dictionary);
+        // The first axis of codes of single channels is the channel.
+        let (rank, channels) = match preprocess.is_per_channel() {
+            true => (rank.saturating_sub(1), code.shape()[2 - dictionary.rank().min(2)]),
+            false => (rank, dictionary.shape().channels),
+        };
+        let results = Results::of(args, path, rank, channels);
         no_pictures += usize::from(args.format == Format::Both && results.png.is_none());
         if args.skip_existing && results.are_there()? {
             bar.advance(1, "");
@@ -61,7 +66,7 @@ pub(crate) fn run(args: &Reconstruct, console: &Console) -> Result<()> {
             Some(originals) => originals.bring_back(path, sample).with_context(here)?,
             None => {
                 let range = sample.extremes();
-                (sample, range)
+                (preprocess.with_channels(sample, dictionary.rank()), range)
             }
         };
         if let Some(npy) = &results.npy {
@@ -105,7 +110,7 @@ fn spare_inputs(
     let mut n_there = 0;
     for code in codes {
         // Whether there will be a picture is not known before the code is read.
-        let results = Results::of(args, code, 2, dictionary);
+        let results = Results::of(args, code, 2, dictionary.shape().channels);
         let mut any = false;
         for path in [results.npy, results.png].iter().flatten() {
             any |= files.write("--out", path)?;
@@ -124,10 +129,10 @@ struct Results {
 }
 
 impl Results {
-    /// Of the code in a file, whose samples have `rank` spatial axes.
-    fn of(args: &Reconstruct, code: &Path, rank: usize, dictionary: &Dictionary<f64>) -> Self {
+    /// Of the code in a file, whose samples have `rank` spatial axes and so many channels.
+    fn of(args: &Reconstruct, code: &Path, rank: usize, channels: usize) -> Self {
         let path = |ending: &str| args.out.join(code.file_stem().unwrap_or_default()).with_added_extension(ending);
-        let is_picture = rank == 2 && matches!(dictionary.shape().channels, 1 | 3);
+        let is_picture = rank == 2 && matches!(channels, 1 | 3);
         let png = args.format == Format::Png || (args.format == Format::Both && is_picture);
         Results { npy: (args.format != Format::Png).then(|| path("npy")), png: png.then(|| path("png")) }
     }

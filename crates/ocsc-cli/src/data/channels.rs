@@ -60,15 +60,22 @@ impl ChannelCounts {
         most.map(|(channels, _)| *channels)
     }
 
-    /// What is said of a set that is brought to so many channels, or to gray if to none; to be said before it is used.
-    pub(crate) fn words(&self, channels: Option<usize>, name: impl Fn(usize) -> String) -> Vec<String> {
+    /// Says what happens to a set that is brought to so many channels, or to none in particular by these steps; to be said before
+    /// it is used.
+    pub(crate) fn words(
+        &self,
+        channels: Option<usize>,
+        preprocess: &Preprocess,
+        name: impl Fn(usize) -> String,
+    ) -> Vec<String> {
+        let to_gray = preprocess.steps().contains(&Step::Gray);
         let mut lines = Vec::new();
         let total: usize = self.kinds.values().map(|kind| kind.count).sum();
         for (own, Kind { count, first, pictures }) in &self.kinds {
             let these = |verbs| share(*count, total, "sample", verbs);
             let (name, channels_of) = (name(*first), counted(*own, "channel"));
             let Some(wanted) = channels.filter(|wanted| wanted != own) else {
-                if channels.is_none() && !matches!(own, 1 | 3) {
+                if to_gray && !matches!(own, 1 | 3) {
                     lines.push(format!(
                         "{} {channels_of}, {name} first, which cannot become gray: name other steps with --preprocess",
                         these(["has", "have"])
@@ -109,9 +116,11 @@ pub(crate) struct Seen {
     pub(crate) picture: bool,
 }
 
-/// The channels that samples must have before these steps, for filters of so many; none if the steps make them gray.
+/// Returns the channels that samples must have before these steps, for filters of so many; none if the steps make them gray, or
+/// take each channel by itself.
 pub(crate) fn before(preprocess: &Preprocess, filters: usize) -> Option<usize> {
-    (!preprocess.steps().contains(&Step::Gray)).then_some(filters)
+    let any = preprocess.steps().contains(&Step::Gray) || preprocess.is_per_channel();
+    (!any).then_some(filters)
 }
 
 impl Source {

@@ -76,7 +76,7 @@ pub(crate) fn alike(
     let counts = ranks.channels(source)?;
     let channels = filters.or(counts.majority()).and_then(|channels| channels_before(preprocess, channels));
     if ranks.is_first() {
-        counts.words(channels, |i| source.name(i)).into_iter().for_each(|line| console.say(line));
+        counts.words(channels, preprocess, |i| source.name(i)).into_iter().for_each(|line| console.say(line));
     }
     Ok(source.clone().of_channels(channels))
 }

@@ -7,7 +7,7 @@ use anyhow::{Result, bail, ensure};
 use ocsc::checkpoint::Saved;
 use ocsc::preprocess::{Preprocess, Step, Undo};
 use ocsc::settings::Dtype;
-use ocsc::{Error, Real, Sample, Samples, checkpoint};
+use ocsc::{Error, Real, Sample, Samples, Shape, checkpoint};
 use std::path::Path;
 
 /// Reads a model file, and says so if nothing tells whether it is as it was written.
@@ -54,7 +54,12 @@ impl<T: Real> Samples<T> for Prepared<'_> {
 
     fn spatial(&self, index: usize) -> Option<[usize; 3]> {
         let size = self.sizes.get(index).filter(|size| **size != [0; 3])?;
-        Some(size.map(|n| n as usize))
+        let [depth, height, width] = size.map(|n| n as usize);
+        if !self.preprocess.is_per_channel() {
+            return Some([depth, height, width]);
+        }
+        let channels = self.source.seen(index)?.channels;
+        Some(self.preprocess.shape(Shape { channels, depth, height, width }).spatial())
     }
 }
 
@@ -93,7 +98,7 @@ impl Prepared<'_> {
 pub(crate) fn preprocessing(text: &str, source: &Source) -> Result<Preprocess> {
     match source.is_images() {
         Some(is_images) => preprocessing_of(text, is_images, source.is_masked()),
-        None if text != "auto" => Ok(text.parse()?),
+        None if !text.starts_with("auto") => Ok(text.parse()?),
         None => bail!("images and arrays in one call: say what to do with them, e.g. --preprocess gray,lcn,taper"),
     }
 }
@@ -104,18 +109,22 @@ pub(crate) fn preprocessing_of(text: &str, is_images: bool, is_masked: bool) -> 
         "auto" if is_images && is_masked => Ok(Preprocess::new(vec![Step::Gray])?),
         "auto" if is_images => Ok(Preprocess::images()),
         "auto" => Ok(Preprocess::default()),
+        // Gray values would leave one channel.
+        "auto,per-channel" if is_images && is_masked => Ok("mean,scale,per-channel".parse()?),
+        "auto,per-channel" if is_images => Ok("lowpass,scale,per-channel".parse()?),
+        "auto,per-channel" => Ok(Preprocess::new(vec![Step::PerChannel])?),
         steps => Ok(steps.parse()?),
     }
 }
 
 /// Checks that no step would mix observed values with unobserved ones.
 pub(crate) fn check_masked(preprocess: &Preprocess, is_masked: bool) -> Result<()> {
-    let alone = |step: &Step| matches!(step, Step::Gray | Step::Mean | Step::Scale(_));
+    let alone = |step: &Step| matches!(step, Step::Gray | Step::Mean | Step::Scale(_) | Step::PerChannel);
     let mixes = !preprocess.steps().iter().all(alone);
     ensure!(
         !(is_masked && mixes),
         "--preprocess {preprocess} would mix observed and unobserved values; with --mask or --nan-is-missing expected \
-         --preprocess none, or some of gray, mean, scale, and a model that was learned so"
+         --preprocess none, or some of gray, mean, scale, per-channel, and a model that was learned so"
     );
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! `--preprocess` and the way back from it: reconstructions and PSNR in the units of the files.
 
-use crate::common::{Bench, assert_close, model, noise, picture, read_npy, write_npy};
+use crate::common::{Bench, assert_close, code, model, noise, picture, read_npy, write_npy};
 use ndarray::{Array2, Array3, Ix1, Ix3};
 
 /// Colour photos of two sizes in `photos`, and a model learned from them with these steps.
@@ -138,4 +138,48 @@ fn info_says_the_steps_in_words() {
     for step in ["gray", "mean", "scale", "lowpass", "whiten", "lcn", "taper"] {
         assert!(help.contains(step), "{help}");
     }
+}
+
+#[test]
+fn gray_filters_on_every_channel_bring_colours_back() {
+    let bench = Bench::new();
+    std::fs::create_dir_all(bench.path("photos")).unwrap();
+    for (name, width, seed) in [("cat", 24, 1), ("dog", 31, 2)] {
+        picture(width, 20, seed).save(bench.path(&format!("photos/{name}.png"))).unwrap();
+    }
+    // A gray one among them: it has one channel.
+    image::open(bench.path("photos/cat.png")).unwrap().to_luma8().save(bench.path("photos/gray.png")).unwrap();
+    for joint in ["", " --joint"] {
+        bench.learn(&format!("photos --per-channel{joint} --beta 0.1 --passes 3 --out m.safetensors --force")).ok();
+        let saved = model(&bench.path("m.safetensors"));
+        assert_eq!(saved.config["preprocess"], serde_json::json!(["lowpass=5", "scale", "per-channel"]));
+        assert_eq!(saved.config["active_set"]["joint"], !joint.is_empty());
+        assert_eq!(saved.dictionary.dim().1, 1, "gray filters");
+        let _ = std::fs::remove_dir_all(bench.path("codes"));
+        bench.run("code m.safetensors photos --tol 0.003 --out codes").ok();
+        bench.run("verify m.safetensors photos codes").ok();
+        bench.run("reconstruct m.safetensors codes --out back --original photos").ok();
+        bench.run("reconstruct m.safetensors codes --out prepared").ok();
+        let filters = saved.dictionary.dim();
+        for (name, channels) in [("cat", 3), ("dog", 3), ("gray", 1)] {
+            let code = code(&bench.path(&format!("codes/{name}.npz")));
+            assert_eq!(code.shape[..2], [filters.0 as i64, channels], "filters, channels, height, width");
+            assert_eq!((code.shape.len(), code.position.ncols()), (4, 3));
+        }
+        for name in ["cat", "dog"] {
+            let original = pixels(&bench, name);
+            let back = read_npy::<f64>(&bench.path(&format!("back/{name}.npy"))).into_dimensionality::<Ix3>().unwrap();
+            let found = decibels(1.0, (&back - &original).into_iter().collect::<Vec<_>>().into_iter());
+            assert!(found > 25.0, "{name}: {found} dB");
+            let prepared = read_npy::<f64>(&bench.path(&format!("prepared/{name}.npy")));
+            assert_eq!(prepared.shape(), original.shape());
+            assert!(bench.path(&format!("back/{name}.png")).exists());
+        }
+        let evaluated = bench.run("evaluate m.safetensors photos --json").ok().json();
+        assert!(evaluated["psnr_original"].as_f64().is_some_and(|psnr| psnr > 25.0), "{evaluated}");
+    }
+    bench.learn("photos --joint --beta 0.1 --out other.safetensors").refused(1, &["--joint", "the step per-channel"]);
+    bench
+        .learn("photos --per-channel --joint --penalty mcp:3 --beta 0.1 --out other.safetensors")
+        .refused(1, &["--penalty", "its default beside joint channels"]);
 }

@@ -11,7 +11,7 @@
 //! number of non-zeros need not be monotone in beta, so the beta of a budget of non-zeros is the last one before it was first
 //! exceeded.
 
-use super::{ActiveSet, ActiveSetConfig, Coded, Coder, CodingConfig};
+use super::{ActiveSet, ActiveSetConfig, Coded, Coder, CodingConfig, Joint};
 use crate::monitor::{Monitor, check_wanted};
 use crate::{Code, Dictionary, Error, Real, Result, Sample};
 
@@ -114,9 +114,14 @@ pub(crate) fn path<T: Real>(
     let (tol, boundary) = (to.tol, to.boundary);
     let mut codes: Vec<Coded<T>> = Vec::with_capacity(betas.len());
     for beta in betas {
-        let coder = ActiveSet::new(dictionary, *beta, tol, boundary, plain.clone())?.clone_at(*beta)?;
-        let coded = coder.coded(sample, codes.last().map(|last| &last.code), monitor)?;
-        codes.push(coded);
+        let start = codes.last().map(|last| &last.code);
+        let coded = match plain.joint {
+            true => Joint::new(dictionary, *beta, tol, boundary, plain.clone())?.solve(sample, start, monitor),
+            false => ActiveSet::new(dictionary, *beta, tol, boundary, plain.clone())?
+                .clone_at(*beta)?
+                .coded(sample, start, monitor),
+        };
+        codes.push(coded?);
     }
     if to.active_set.refit {
         let coder = |beta: f64| ActiveSet::new(dictionary, beta, tol, boundary, to.active_set.clone());

@@ -18,6 +18,8 @@
 //! that is returned, the largest correlation is bounded from above with all rounding counted, and what f64 may have rounded
 //! away is added to the gap (`certificate.rs`): no gap is smaller than the true one.
 //!
+//! [`Joint`] solves the problem of channels that share their support, and [`Omp`] looks for few non-zeros greedily and proves nothing.
+//!
 //! Coders know neither statistics nor updates.
 
 mod active_set;
@@ -28,6 +30,7 @@ mod convolution;
 mod deconvnet;
 mod dual;
 mod fista;
+mod joint;
 mod masked;
 mod omp;
 mod prox;
@@ -44,6 +47,7 @@ pub(crate) use budget::path;
 pub use convolution::Space;
 pub use deconvnet::Deconvnet;
 pub use fista::Fista;
+pub use joint::Joint;
 pub use masked::Masked;
 pub use omp::Omp;
 pub use sample_filters::SampleFilters;
@@ -86,7 +90,7 @@ pub struct Coded<T> {
     pub code: Code<T>,
     /// The sample's own filters that the code belongs to, where these depend on the sample; else those of the dictionary.
     pub filters: Option<Dictionary<T>>,
-    /// Data term and (weighted) l1 norm of the code.
+    /// Data term and (weighted) l1 norm of the code, or its l2,1 norm where channels are jointly sparse.
     pub objective: Objective,
     /// What the code pays: beta times the l1 norm, or as the penalty says.
     pub penalty: f64,

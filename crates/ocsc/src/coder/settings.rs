@@ -47,6 +47,9 @@ settings! {
         loss: Loss = Loss::L2, of(Part::ActiveSet), value_name("LOSS"), in_code("loss"), effect(Effect::Both);
         /// Codes without negative values (method ocsc).
         nonnegative: bool = false, name("non_negative"), flag("nonnegative"), of(Part::ActiveSet), effect(Effect::Both);
+        /// Channels that are coded by themselves (per-channel) share their support: what a filter has on the channels of a place pays its
+        /// Euclidean norm (method ocsc).
+        joint: bool = false, of(Part::ActiveSet), in_code("joint"), effect(Effect::Both);
         /// The coder: active-set, or omp (orthogonal matching pursuit: the strongest atom joins, and all values are fitted anew, until
         /// the budget of error, explained or nonzeros is spent, or no correlation exceeds beta) (method ocsc).
         coder: CoderKind = CoderKind::ActiveSet, of(Part::ActiveSet), in_code("coder"), effect(Effect::Both);
@@ -88,18 +91,34 @@ impl ActiveSetConfig {
             return Err(Error::invalid(given[1], "one budget", format!("also {}", given[0])));
         }
         if self.coder == CoderKind::Omp {
-            for (name, default) in [
-                ("penalty", self.penalty == Penalty::L1),
-                ("loss", self.loss == Loss::L2),
-                ("weights", self.weights == Weights::Equal),
-            ] {
-                if !default {
-                    let expected = "its default with the coder `omp`, which pays for the number of non-zeros alone";
-                    return Err(Error::invalid(name, expected, "another one"));
-                }
-            }
+            let because = "with the coder `omp`, which pays for the number of non-zeros alone";
+            self.check_plain("weights", self.weights == Weights::Equal, because)?;
+            self.check_plain("joint", !self.joint, because)?;
+            self.check_l1(because)?;
+        }
+        if self.joint {
+            let because = "beside joint channels, whose coder knows no other";
+            let has_rule = matches!(self.weights, Weights::Inverse(_));
+            self.check_plain("weights", !has_rule, because)?;
+            self.check_plain("refit", !self.refit, because)?;
+            self.check_plain(given.first().copied().unwrap_or_default(), given.is_empty(), because)?;
+            self.check_l1(because)?;
         }
         Ok(())
+    }
+
+    /// Refuses other penalties than l1 and other losses than l2.
+    fn check_l1(&self, because: &str) -> Result<()> {
+        self.check_plain("penalty", self.penalty == Penalty::L1, because)?;
+        self.check_plain("loss", self.loss == Loss::L2, because)
+    }
+
+    /// Refuses another value of a setting than its default.
+    fn check_plain(&self, name: &str, is_default: bool, because: &str) -> Result<()> {
+        match is_default {
+            true => Ok(()),
+            false => Err(Error::invalid(name, format!("its default {because}"), "another one")),
+        }
     }
 
     /// Refuses another number of weights than there are filters.

@@ -19,8 +19,8 @@ const MAX_CHANGES: usize = 100;
 /// The values of a sample that a code can touch, and how much they count.
 pub(super) struct Canvas {
     /// Depth, height and width; for boundaries other than circular with what sticks out.
-    axes: [usize; 3],
-    positions: [usize; 3],
+    pub(super) axes: [usize; 3],
+    pub(super) positions: [usize; 3],
     pub(super) values: Vec<f64>,
     /// W.
     pub(super) weights: Vec<f64>,

@@ -8,7 +8,9 @@ mod account;
 pub(crate) use account::Facts;
 pub use account::Memory;
 
-use crate::coder::{self, ActiveSet, Admm, Coder, CoderKind, CodingConfig, Fista, Masked, Omp, SampleFilters, Space};
+use crate::coder::{
+    self, ActiveSet, Admm, Coder, CoderKind, CodingConfig, Fista, Joint, Masked, Omp, SampleFilters, Space,
+};
 use crate::real::PerScalar;
 use crate::setting::{HasKind, Kind, Part};
 use crate::update::{
@@ -297,6 +299,9 @@ const ONLINE_FISTA: &[Part] = &[Part::Iterations, Part::Stopping, Part::UpdateIt
 fn active_set<T: Real>(dictionary: &Dictionary<T>, to: &CodingConfig) -> Result<Box<dyn Coder<T>>> {
     if to.active_set.coder == CoderKind::Omp {
         return Ok(Box::new(Omp::new(dictionary, to.beta, to.boundary, to.active_set.clone())?));
+    }
+    if to.active_set.joint {
+        return Ok(Box::new(Joint::new(dictionary, to.beta, to.tol, to.boundary, to.active_set.clone())?));
     }
     Ok(Box::new(ActiveSet::new(dictionary, to.beta, to.tol, to.boundary, to.active_set.clone())?))
 }

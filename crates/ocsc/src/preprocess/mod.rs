@@ -13,16 +13,18 @@
 //! | `whiten=8` | the error of linear prediction, per channel | signals | yes |
 //! | `lcn` | (x - local mean) / max(local deviation, its median), per plane | images | yes |
 //! | `taper` | the border blended with a circularly blurred copy, per plane | images on a circle | the border stays blended |
+//! | `per-channel` | x, its channels as slices of one channel | images, signals | yes |
 //!
 //! `gray,lcn,taper` is how the paper's authors prepared their images. A channel's depth slices are planes of their own.
-//! Of masked samples, `gray`, `mean` and `scale` see the observed values only; the other steps mix neighbours and
-//! refuse them. Everything is computed in `f64` whatever the sample's scalar.
+//! Of masked samples, `gray`, `mean` and `scale` see the observed values only, and `per-channel` sees none; the other steps mix
+//! neighbours and refuse them. Everything is computed in `f64` whatever the sample's scalar.
 
-use crate::{Error, Real, Result, Sample};
+use crate::{Error, Real, Result, Sample, Shape};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
+mod channels;
 mod contrast;
 mod gray;
 mod level;
@@ -46,12 +48,14 @@ pub struct Preprocess(Vec<Step>);
 
 impl Preprocess {
     /// Takes any of the steps, each at most once: `gray` first, since gray values of what was normalised channel by channel are
-    /// those of no image; `taper` last, since any other step would put the seam back; the others in any order.
+    /// those of no image; `taper` last, since any other step would put the seam back, but for `per-channel`, which changes no value;
+    /// the others in any order.
     pub fn new(steps: Vec<Step>) -> Result<Self> {
         let list = Preprocess(steps.into_iter().map(Step::check).collect::<Result<_>>()?);
         let stage = |step: &Step| match step {
             Step::Gray => 0,
             Step::Taper => 2,
+            Step::PerChannel => 3,
             _ => 1,
         };
         let once = |name: &&str| list.0.iter().filter(|step| step.name() == *name).count() <= 1;
@@ -100,6 +104,7 @@ impl Preprocess {
         for step in &self.0 {
             wide = step.apply(wide, Some(&mut undo))?;
         }
+        undo.prepared = wide.shape();
         Ok((wide.cast::<T>()?.with_weights_of(&weights)?, undo))
     }
 
@@ -107,6 +112,28 @@ impl Preprocess {
     pub fn original<T: Real>(&self, sample: Sample<T>) -> Result<Sample<T>> {
         let to_gray = self.0.contains(&Step::Gray) && sample.shape().channels != 1;
         if to_gray { gray(&sample) } else { Ok(sample) }
+    }
+
+    /// Returns whether the channels become slices, so that codes have the channel as their first axis.
+    pub fn is_per_channel(&self) -> bool {
+        self.0.contains(&Step::PerChannel)
+    }
+
+    /// Returns the spatial axes of codes, for filters of so many axes: one more where channels are coded by themselves.
+    pub fn code_rank(&self, rank: usize) -> usize {
+        rank + usize::from(self.is_per_channel())
+    }
+
+    /// Returns the shape of a sample of this shape after the steps.
+    pub fn shape(&self, shape: Shape) -> Shape {
+        let gray = Shape { channels: if self.0.contains(&Step::Gray) { 1 } else { shape.channels }, ..shape };
+        if self.is_per_channel() { channels::apart_shape(gray) } else { gray }
+    }
+
+    /// Returns a prepared sample of so many axes, or a reconstruction of one, with its channels where they were before the steps.
+    /// Its values stay prepared.
+    pub fn with_channels<T: Real>(&self, sample: Sample<T>, rank: usize) -> Sample<T> {
+        if self.is_per_channel() { channels::together(sample, rank) } else { sample }
     }
 
     /// Says what the steps do, in words; `none` if there are none.
@@ -119,7 +146,9 @@ impl Preprocess {
 /// What would be accepted, for messages.
 fn expected() -> String {
     let names = Step::NAMES.join(", ");
-    format!("none, or steps of {names}, each at most once, gray first and taper last; numbers as lowpass=5")
+    format!(
+        "none, or steps of {names}, each at most once, gray first and taper last, but for per-channel; numbers as lowpass=5"
+    )
 }
 
 impl TryFrom<Vec<Step>> for Preprocess {

@@ -1,7 +1,7 @@
 //! One preprocessing step: its name, its number, and what it does.
 
 use super::undo::Undo;
-use super::{contrast, gray, level, lowpass, taper, whiten};
+use super::{channels, contrast, gray, level, lowpass, taper, whiten};
 use crate::{Error, Result, Sample};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -47,6 +47,9 @@ pub enum Step {
     Lcn,
     /// `taper`: see [`super::edge_taper`]. It has no inverse; on the way back the border stays blended.
     Taper,
+    /// `per-channel`, the last step: the channels of an image or a signal become slices of one channel, so that gray filters are
+    /// used on every channel by itself, and codes have the channel as their first axis. Back: slices become channels.
+    PerChannel,
 }
 
 /// The smoothness that SPORCO's examples use.
@@ -58,7 +61,7 @@ const MAX_ORDER: usize = 256;
 
 impl Step {
     /// Lists the names of all steps.
-    pub const NAMES: [&str; 7] = ["gray", "mean", "scale", "lowpass", "whiten", "lcn", "taper"];
+    pub const NAMES: [&str; 8] = ["gray", "mean", "scale", "lowpass", "whiten", "lcn", "taper", "per-channel"];
 
     /// Returns the step's name, without its number.
     pub fn name(self) -> &'static str {
@@ -70,6 +73,7 @@ impl Step {
             Step::Whiten(_) => "whiten",
             Step::Lcn => "lcn",
             Step::Taper => "taper",
+            Step::PerChannel => "per-channel",
         }
     }
 
@@ -84,6 +88,7 @@ impl Step {
             Step::Whiten(order) => format!("whitened by linear prediction of order {order}"),
             Step::Lcn => "local contrast normalisation".to_owned(),
             Step::Taper => "edge taper".to_owned(),
+            Step::PerChannel => "each channel by itself".to_owned(),
         }
     }
 
@@ -118,6 +123,7 @@ impl Step {
             Step::Whiten(order) => whiten::apply(self.unmasked(sample)?, order, undo),
             Step::Lcn => contrast::apply(self.unmasked(sample)?, undo),
             Step::Taper => taper::apply(self.unmasked(sample)?),
+            Step::PerChannel => channels::apart(sample),
         }
     }
 
@@ -161,6 +167,7 @@ impl FromStr for Step {
             ("whiten", Some(number)) => Step::Whiten(parsed(name, number)?),
             ("lcn", None) => Step::Lcn,
             ("taper", None) => Step::Taper,
+            ("per-channel", None) => Step::PerChannel,
             _ => return Err(Error::invalid("preprocess", super::expected(), format!("`{}`", text.trim()))),
         };
         step.check()

@@ -11,8 +11,9 @@ use crate::{Error, Real, Result, Sample, Shape};
 /// steps began with `gray`, and with its border blended if they ended with `taper`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Undo {
-    /// Of the prepared sample.
+    /// Of the sample before and after the steps.
     shape: Shape,
+    pub(super) prepared: Shape,
     /// In the order in which it was taken out.
     kept: Vec<Kept>,
 }
@@ -30,9 +31,9 @@ pub(super) enum Kept {
 }
 
 impl Undo {
-    /// For a prepared sample of this shape; nothing was taken out yet.
+    /// For a sample of this shape; nothing was taken out yet.
     pub(super) fn new(shape: Shape) -> Self {
-        Undo { shape, kept: Vec::new() }
+        Undo { shape, prepared: shape, kept: Vec::new() }
     }
 
     pub(super) fn keep(&mut self, kept: Kept) {
@@ -41,10 +42,12 @@ impl Undo {
 
     /// Brings `reconstruction`, of the prepared sample's shape, back to the original domain.
     pub fn apply<T: Real>(&self, reconstruction: Sample<T>) -> Result<Sample<T>> {
-        let (shape, mut data, mask) = reconstruction.cast::<f64>()?.into_parts();
-        if shape != self.shape {
-            return Err(Error::invalid("reconstruction", format!("{} as the original has", self.shape), shape));
+        let (found, mut data, mask) = reconstruction.cast::<f64>()?.into_parts();
+        if found != self.prepared {
+            return Err(Error::invalid("reconstruction", format!("{} as the original has", self.prepared), found));
         }
+        // Slices that were channels lie where they lay.
+        let shape = self.shape;
         for kept in self.kept.iter().rev() {
             match kept {
                 Kept::Add(numbers) => in_runs(&mut data, numbers, |v, number| *v += number),

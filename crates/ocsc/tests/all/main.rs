@@ -15,6 +15,7 @@ mod fast;
 mod fourier;
 mod history;
 mod integrity;
+mod joint;
 mod lags;
 mod mask;
 mod methods;

@@ -69,7 +69,7 @@ fn code<T: Real>(args: &Code, ranks: &Ranks, console: &Console) -> Result<()> {
     let part = Shard::<T>::of(ranks.comm(), &samples);
     make_folder(&args.out)?;
     let bar = console.progress("coding", part.len(), 0);
-    let mut tally = Tally::new(args, &config, saved.dictionary.rank(), facts, bar);
+    let mut tally = Tally::new(args, &config, config.preprocess.code_rank(saved.dictionary.rank()), facts, bar);
     console::catch_interrupts();
     let monitor = tally.monitor();
     let coded = code_each(coder.as_mut(), &saved.dictionary, &part, &*monitor, |i, item| -> Result<()> {

@@ -32,7 +32,7 @@ pub(crate) fn code<T: Real>(args: &Code, config: Config, saved: &Saved<T>, conso
     };
     let mut coder = coder(&config, dictionary, config.tol)?;
     let wanted = facts(saved, &config, is_masked(&args.data));
-    let mut tally = Tally::new(args, &config, dictionary.rank(), wanted.clone(), bar);
+    let mut tally = Tally::new(args, &config, config.preprocess.code_rank(dictionary.rank()), wanted.clone(), bar);
     let mut files = Outputs::default();
     files.read("the model", [&args.model]);
     files.read("the mask", args.data.reading.mask.iter().map(|mask| split_pick(mask).0));

@@ -5,6 +5,7 @@ use crate::ranks::Ranks;
 use ::image::{GrayImage, Luma, Rgb, RgbImage, Rgba, RgbaImage};
 use ::tiff::encoder::{TiffEncoder, colortype};
 use ::tiff::tags::ExtraSamples;
+use ocsc::preprocess::Preprocess;
 use std::fs::File;
 
 fn folder_of(kinds: &str) -> tempfile::TempDir {
@@ -21,7 +22,7 @@ fn folder_of(kinds: &str) -> tempfile::TempDir {
 }
 
 fn words(source: &Source, channels: Option<usize>) -> Vec<String> {
-    Ranks::alone().channels(source).unwrap().words(channels, |i| source.file_stem(i))
+    Ranks::alone().channels(source).unwrap().words(channels, &Preprocess::default(), |i| source.file_stem(i))
 }
 
 #[test]
