@@ -50,6 +50,10 @@ const PATIENCE: u32 = 8;
 const MOVING_PATIENCE: u32 = 300;
 const MOST_ACCURATE: u32 = 3;
 const MOVING_SWEEPS: usize = 30;
+/// Between two scans a concave penalty is majorised anew at most this often, and no more once the weights moved by less than this
+/// fraction of the tolerance.
+const REWEIGHTS: usize = 6;
+const SETTLED: f64 = 0.3;
 /// The modulus is smoothed by so much less when what smoothing hides is more than half of the tolerance.
 const SHARPER: f64 = 0.25;
 /// One sample while it is coded.
@@ -273,7 +277,35 @@ impl<'a, T: Real> Solve<'a, T> {
             let small = (INNER * (strongest - 1.0)).max(INNER_FLOOR * tol) / f64::from(1 << accurate);
             let max_sweeps = if is_moving { MOVING_SWEEPS } else { MAX_SWEEPS << accurate };
             self.descend(small, max_sweeps);
+            if !config.penalty.is_convex() {
+                self.settle(small, worth.objective);
+            }
         }
+    }
+
+    /// Majorises a concave penalty anew at the values that descent reached and descends again, until the weights hardly move: on
+    /// the list alone, which costs less than a round.
+    fn settle(&mut self, small: f64, objective: f64) {
+        for _ in 0..REWEIGHTS {
+            let slopes: Vec<f64> = self.list.atoms().iter().map(|atom| self.slope(atom)).collect();
+            let moves = self.list.atoms().iter().zip(&slopes);
+            let moved: f64 = moves.map(|(a, slope)| (slope - a.weight.f64()).abs() * a.value.f64().abs()).sum();
+            self.list.reweigh(&self.tiling, &slopes, &self.coder.weights);
+            if moved <= SETTLED * self.coder.tol * objective {
+                break;
+            }
+            self.descend(small, MOVING_SWEEPS);
+        }
+    }
+
+    /// The slope of the penalty at the value of an atom.
+    pub(super) fn slope(&self, atom: &Active<T>) -> f64 {
+        let filter = atom.filter as usize;
+        let base = match self.field {
+            None => self.coder.exact_weights[filter],
+            Some(_) => self.base_weight(filter, self.position(atom)),
+        };
+        self.coder.config.penalty.slope(base, atom.value.f64().abs())
     }
 
     /// Which atoms to look for, when the last round's largest correlation was `strongest`.
