@@ -83,7 +83,7 @@ impl Ranks {
                 "expected the {} that rank 0 sees, found {other} ({what}); all ranks must see the same data under the same paths",
                 counted(first as usize, "sample")
             );
-            return Err(Error::Rank { rank, of: all.len(), message }.into());
+            return Err(Error::Rank { rank, of: all.len(), message, cause: None }.into());
         }
         Ok(())
     }

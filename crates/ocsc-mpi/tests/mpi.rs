@@ -350,6 +350,8 @@ fn what_only_one_process_can_do_is_refused_once() {
     assert!(message.contains("nowhere") && message.matches("error: ").count() == 1, "{message}");
     let message = failed(&run(here, 3, "learn data --passes minus --out m.st"));
     assert_eq!(message.matches("--passes").count(), message.matches("invalid value").count(), "told once: {message}");
+    let message = failed(&run(here, 2, "learn data --filters 3 --size 99 --out m.st"));
+    assert!(message.contains("rank 0 of 2") && message.contains("--skip-small"), "with advice: {message}");
     // Help needs no team.
     let help = Command::new(PROGRAM).args(["learn", "--help"]).output().unwrap();
     let text = String::from_utf8_lossy(&help.stdout).into_owned();

@@ -93,6 +93,8 @@ pub enum Error {
         of: usize,
         /// Its reason.
         message: String,
+        /// The reason itself, where it is this process that cannot go on.
+        cause: Option<Box<Error>>,
     },
     /// A [`Monitor`](crate::monitor::Monitor) wanted no more. What was begun left no trace.
     #[error("stopped")]

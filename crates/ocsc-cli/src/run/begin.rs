@@ -1,7 +1,7 @@
 //! How a run of the program begins: its settings and start, and what is said of both.
 
 use crate::args::Learn;
-use crate::console::Console;
+use crate::console::{Console, told};
 use crate::data::Source;
 use crate::memory;
 use crate::run::dataset;
@@ -68,6 +68,10 @@ pub(crate) fn say_needs<T: Real>(run: &Started<T>, console: &Console) {
 
 /// Adds what to do to the refusal of samples; `reading` says how the axes of one were understood.
 pub(crate) fn advised(error: ocsc::Error, reading: impl Fn(usize) -> Option<String>) -> Error {
+    if let ocsc::Error::Rank { rank, of, cause: Some(cause), .. } = error {
+        let message = told(&advised(*cause, reading));
+        return ocsc::Error::Rank { rank, of, message, cause: None }.into();
+    }
     match &error {
         ocsc::Error::TooSmall { index, .. } => {
             let reading = reading(*index).map_or(String::new(), |reading| format!(" ({reading})"));

@@ -109,25 +109,31 @@ pub(crate) fn failed(comm: &dyn Comm, rank: usize, message: &[u8]) -> Error {
     if comm.size() == 1 {
         return Error::Source(message.into_owned());
     }
-    Error::Rank { rank, of: comm.size(), message: message.into_owned() }
+    Error::Rank { rank, of: comm.size(), message: message.into_owned(), cause: None }
 }
 
 /// Gives rank 0's bytes, of any length, to everybody; or its error.
 pub fn broadcast(comm: &dyn Comm, mine: Result<Vec<u8>>) -> Result<Vec<u8>> {
     let is_root = comm.rank() == 0;
-    let (mut bytes, ok) = match mine {
-        Ok(bytes) => (bytes, 1_u8),
+    let (mut bytes, cause) = match mine {
+        Ok(bytes) => (bytes, None),
         Err(error) if comm.size() == 1 => return Err(error),
-        Err(error) => (error.to_string().into_bytes(), 0),
+        Err(error) => (error.to_string().into_bytes(), Some(Box::new(error))),
     };
     let mut header = [0; 9];
     if is_root {
         header[..8].copy_from_slice(&(bytes.len() as u64).to_le_bytes());
-        header[8] = ok;
+        header[8] = u8::from(cause.is_none());
     }
     comm.broadcast(&mut header);
     let [length @ .., ok] = header;
     bytes.resize(u64::from_le_bytes(length) as usize, 0);
     comm.broadcast(&mut bytes);
-    if ok == 1 { Ok(bytes) } else { Err(failed(comm, 0, &bytes)) }
+    if ok == 1 {
+        return Ok(bytes);
+    }
+    Err(match failed(comm, 0, &bytes) {
+        Error::Rank { rank, of, message, .. } => Error::Rank { rank, of, message, cause },
+        other => other,
+    })
 }
