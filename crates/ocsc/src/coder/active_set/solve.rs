@@ -290,10 +290,10 @@ impl<'a, T: Real> Solve<'a, T> {
             let slopes: Vec<f64> = self.list.atoms().iter().map(|atom| self.slope(atom)).collect();
             let moves = self.list.atoms().iter().zip(&slopes);
             let moved: f64 = moves.map(|(a, slope)| (slope - a.weight.f64()).abs() * a.value.f64().abs()).sum();
-            self.list.reweigh(&self.tiling, &slopes, &self.coder.weights);
             if moved <= SETTLED * self.coder.tol * objective {
                 break;
             }
+            self.list.reweigh(&self.tiling, &slopes, &self.coder.weights);
             self.descend(small, MOVING_SWEEPS);
         }
     }
