@@ -43,6 +43,7 @@ const LIBRARY: &[&[&str]] = &[
         "digest",
         "dot",
         "error",
+        "events",
         "file",
         "fingerprint",
         "fourier",

@@ -73,6 +73,7 @@ fn dispatch(args: Args, console: &Console) -> anyhow::Result<()> {
         Command::Demo(demo) => demo::run(&demo, console),
         Command::Learn(learn) => commands::learn::run(&learn, ranks, console),
         Command::Code(code) => commands::code::run(&code, ranks, console),
+        Command::Events(events) => commands::events::run(&events, console),
         Command::Reconstruct(reconstruct) => commands::reconstruct::run(&reconstruct, console),
         Command::Evaluate(evaluate) => commands::evaluate::run(&evaluate, ranks, console),
         Command::Tune(tune) => commands::tune::run(&tune, console),

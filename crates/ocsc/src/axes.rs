@@ -1,4 +1,4 @@
-//! What the axes of an array mean, written in letters: NHW, CDHW, W.
+//! What the axes of an array mean, written in letters: NHW, CDHW, W. T is time: the W of signals, NCT, and the D of video, THW.
 
 use crate::setting::{HasKind, Kind};
 use crate::{Error, Result};
@@ -27,8 +27,9 @@ impl FromStr for Axes {
 
     fn from_str(text: &str) -> Result<Self> {
         let letters = text.trim().to_ascii_uppercase();
+        let letters = letters.replace('T', if letters.contains('W') { "D" } else { "W" });
         let help = "letters of N (samples), C (channels), D (depth), H (height), W (width), each at most once, \
-                    in the order of the array's axes, e.g. NHW or NCHW";
+                    in the order of the array's axes, e.g. NHW or NCHW; T (time) is W, or D where there is a W";
         let refuse = |why: String| Err(Error::invalid(format!("axes `{text}`"), help, why));
         for (i, letter) in letters.char_indices() {
             if !LETTERS.contains(letter) {

@@ -89,6 +89,7 @@ mod dictionary;
 mod digest;
 mod dot;
 mod error;
+pub mod events;
 pub mod file;
 pub mod fingerprint;
 mod fourier;

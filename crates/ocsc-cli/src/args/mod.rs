@@ -9,12 +9,13 @@ use crate::data::{Axes, Channel, Resize, SourceOptions, Window};
 use crate::memory::Limit;
 use anyhow::Result;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use ocsc::events::Align;
 use ocsc::preprocess::Preprocess;
 use std::path::PathBuf;
-use value::{FrameSize, Size, at_least_one, fraction, hertz, positive, threads};
+use value::{FrameSize, at_least_one, at_least_zero, fraction, hertz, positive, threads};
 
 pub(crate) use settings::{CodeArgs, ModelArgs};
-pub(crate) use value::{Every, memory as memory_size};
+pub(crate) use value::{Every, Size, memory as memory_size};
 
 /// Online convolutional sparse coding: learn small filters from a stream of images, and represent new images as sums of
 /// those filters convolved with sparse maps, each with a proven bound on how far it is from optimal.
@@ -64,6 +65,11 @@ pub(crate) enum Command {
         after_help = "Examples:\n  ocsc code model.safetensors photos/ --out codes/\n  ocsc code model.safetensors test.npy --tol 1e-4 --out codes/\n  ffmpeg -i film.mp4 -f rawvideo -pix_fmt gray - | ocsc code model.safetensors - --raw 480x640 --out codes/\n\nEach file holds `filter` (n), `position` (n x axes), `value` (n), `shape` (filters, axes...), and the scalars\n`objective`, `gap` (relative duality gap) and `beta`; also what it was made of and with: `sample_shape`, `source`,\n`preprocess`, `masked`, `boundary` and `model` (the dictionary's checksum). In Python: numpy.load('codes/cat.npz')['value']"
     )]
     Code(Code),
+    /// Code new data, and list when and where each filter fires
+    #[command(
+        after_help = "Examples:\n  ocsc events model.safetensors songs/ --out events.csv\n  ocsc events model.safetensors ecg.npy --axes T --window 3600 --sfreq 360 --threshold 0.5 --out beats.csv\n  ocsc events model.safetensors cells.tif --min-distance 7x7 --align centre --out cells.csv\n\nThe columns are sample,filter,time,position,amplitude,energy; beyond signals z,y,x instead of position, with z = 0 for\nimages. `sample` is the file, with its number where a file holds several; windows of one recording are one sample, and an\nevent that both sides of a cut show is one. `time` is in seconds, and empty where no rate is known. `amplitude` is the\ncoefficient of the event's strongest atom. `energy` is a share: the energy of the event's own reconstruction, of its atoms\nalone, over the energy of the sample (of the whole recording) after preprocessing. Positions count values after --rate and\n--resize, from 0 up, within the whole sample also with --crop; with the boundaries zero and free they may lie outside of it."
+    )]
+    Events(Events),
     /// Turn codes back into images
     #[command(
         after_help = "Examples:\n  ocsc reconstruct model.safetensors codes/ --out images/\n  ocsc reconstruct model.safetensors codes/ --out images/ --original photos/\n\nCodes describe samples after preprocessing. What it took out (mean, smooth part, contrast) is not in them, so it is\ntaken from the originals, which are found by the paths that the codes recorded: name the data as for `ocsc code`."
@@ -168,7 +174,8 @@ pub(crate) struct Reading {
     /// Search folders to any depth
     #[arg(long)]
     pub(crate) recursive: bool,
-    /// What the axes of arrays mean: N samples, C channels, D depth or time, H height, W width
+    /// What the axes of arrays mean: N samples, C channels, D depth, H height, W width; T, time, is the W of signals, and the D of
+    /// video where there is a W too
     /// [default: as the model was learned; else NHW, HW or W, HWN for .mat]. The pages of a TIFF file are its N, or with a D
     /// the slices of one volume, or with a C and no N the channels of one image
     #[arg(long)]
@@ -305,6 +312,34 @@ pub struct Code {
     /// model made, or another beta, preprocessing, boundary or use of a mask, is refused
     #[arg(long)]
     pub(crate) skip_existing: bool,
+    #[command(flatten)]
+    pub(crate) coding: Coding,
+}
+
+/// The options of `events`.
+#[derive(ClapArgs)]
+pub(crate) struct Events {
+    /// The model file
+    pub(crate) model: PathBuf,
+    #[command(flatten)]
+    pub(crate) data: DataArgs,
+    /// The table to write
+    #[arg(long, value_name = "FILE.csv")]
+    pub(crate) out: PathBuf,
+    /// Leave out events of an amplitude below this, in magnitude
+    #[arg(long, default_value_t = 0.0, value_parser = at_least_zero, value_name = "AMPLITUDE")]
+    pub(crate) threshold: f64,
+    /// Merge atoms of one filter that are nearer to a stronger one than this on every axis: 20, 7x7, 3x7x7; 1 merges none
+    /// [default: half a filter, rounded up]
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) min_distance: Option<Size>,
+    /// Which place of the filter positions are: its first corner (start), its largest magnitude (peak) or its centre of energy
+    /// (centre)
+    #[arg(long, default_value_t, value_name = "start|peak|centre")]
+    pub(crate) align: Align,
+    /// Values per second along W of signals, or frames per second along D of video, in arrays, which do not say so themselves
+    #[arg(long, value_parser = positive, value_name = "HZ")]
+    pub(crate) sfreq: Option<f64>,
     #[command(flatten)]
     pub(crate) coding: Coding,
 }

@@ -125,6 +125,13 @@ pub(super) fn positive(text: &str) -> Result<f64> {
     }
 }
 
+pub(super) fn at_least_zero(text: &str) -> Result<f64> {
+    match text.parse::<f64>() {
+        Ok(value) if value.is_finite() && value >= 0.0 => Ok(value),
+        _ => bail!("expected a finite number from 0 up"),
+    }
+}
+
 pub(super) fn fraction(text: &str) -> Result<f64> {
     match text.parse::<f64>() {
         Ok(value) if value > 0.0 && value < 1.0 => Ok(value),

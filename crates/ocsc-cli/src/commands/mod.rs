@@ -4,6 +4,7 @@ mod belonging;
 pub mod code;
 pub(crate) mod compare;
 pub mod evaluate;
+pub(crate) mod events;
 pub(crate) mod info;
 pub mod learn;
 pub(crate) mod reconstruct;

@@ -78,6 +78,8 @@ pub(crate) struct Recording {
     channel: Channel,
     /// To another rate, if one was asked for.
     resampler: Option<Resampler>,
+    /// Values per second, after resampling.
+    rate: u32,
     windows: Windows,
 }
 
@@ -98,17 +100,28 @@ impl Recording {
         }
         let resampler = rate.filter(|&rate| rate != facts.rate).map(|rate| Resampler::new(facts.rate, rate));
         let frames = resampler.as_ref().map_or(facts.frames, |resampler| resampler.output_len(facts.frames));
+        let rate = rate.unwrap_or(facts.rate);
         let length = match window.unwrap_or(DEFAULT_WINDOW) {
             Window::Values(length) => length,
-            Window::Seconds(seconds) => (seconds * f64::from(rate.unwrap_or(facts.rate))).round() as usize,
+            Window::Seconds(seconds) => (seconds * f64::from(rate)).round() as usize,
         };
         let windows = Windows::new(usize::try_from(frames)?, length);
-        Ok(Recording { path: path.to_owned(), is_flac, facts, channel, resampler, windows })
+        Ok(Recording { path: path.to_owned(), is_flac, facts, channel, resampler, rate, windows })
     }
 
     /// The number of windows, at least 1.
     pub(crate) fn len(&self) -> usize {
         self.windows.count()
+    }
+
+    /// Where window `index` begins.
+    pub(crate) fn start(&self, index: usize) -> usize {
+        self.windows.range(index).start
+    }
+
+    /// Values per second, after resampling.
+    pub(crate) fn rate(&self) -> u32 {
+        self.rate
     }
 
     /// The shape of window `index`.

@@ -27,10 +27,16 @@ impl Crop {
         std::array::from_fn(|axis| sample[axis].min(self.0[axis]))
     }
 
+    /// Where the middle begins.
+    pub(crate) fn before(&self, sample: [usize; 3]) -> [usize; 3] {
+        let kept = self.size(sample);
+        std::array::from_fn(|axis| (sample[axis] - kept[axis]) / 2)
+    }
+
     /// The middle.
     pub(crate) fn middle<T: Real>(&self, sample: Sample<T>) -> Result<Sample<T>> {
-        let [full, kept] = [sample.shape().spatial(), self.size(sample.shape().spatial())];
-        cut(sample, std::array::from_fn(|axis| (full[axis] - kept[axis]) / 2), kept)
+        let full = sample.shape().spatial();
+        cut(sample, self.before(full), self.size(full))
     }
 
     /// A piece from a place that depends on nothing but the seed, the number of the sample and the pass.

@@ -75,6 +75,27 @@ impl Content {
         }
     }
 
+    /// The number of the signal, image or volume that sample `index` was cut from, of how many, and where along W the sample
+    /// begins in it.
+    pub(crate) fn cut(&self, index: usize) -> (usize, usize, usize) {
+        match self {
+            Content::Recording(recording) => (0, 1, recording.start(index)),
+            Content::Array(stack) => {
+                let (whole, start) = stack.cut(index);
+                (whole, stack.wholes(), start)
+            }
+            _ => (index, self.len(), 0),
+        }
+    }
+
+    /// Values per second along W, where the file says so.
+    pub(crate) fn rate(&self) -> Option<u32> {
+        match self {
+            Content::Recording(recording) => Some(recording.rate()),
+            _ => None,
+        }
+    }
+
     /// What the header tells of sample `index`; no pixels are decoded.
     pub(crate) fn header(&self, index: usize) -> Result<Header> {
         let opaque = |shape: Shape| Ok(Header { shape, alpha: false });

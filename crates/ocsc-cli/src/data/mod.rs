@@ -140,6 +140,19 @@ pub(crate) struct Source {
     channels: Option<usize>,
 }
 
+/// Where a sample lies in what it was cut from: a window in its recording or signal, a crop in its image.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Cut {
+    /// A number that the samples of one recording share, in the order of the source.
+    pub(crate) whole: usize,
+    /// What messages call the recording: `songs/a.wav`, `lfp.npy`, `epochs.npy[3]`.
+    pub(crate) name: String,
+    /// Where the sample begins: depth, height, width.
+    pub(crate) start: [usize; 3],
+    /// Values per second along W, where the file says so.
+    pub(crate) rate: Option<u32>,
+}
+
 /// One file, or one array of a file, with one or more samples.
 #[derive(Debug)]
 struct Part {
@@ -235,6 +248,21 @@ impl Source {
     pub(crate) fn file_stem(&self, index: usize) -> String {
         let name = self.find(index).map(|(part, i)| file_names::numbered(&part.stem, i, part.len));
         name.unwrap_or_else(|| format!("sample-{index}"))
+    }
+
+    /// Where sample `index` lies in what it was cut from; of files only headers are read.
+    pub(crate) fn cut(&self, index: usize) -> Result<Cut> {
+        let (_, part, i) = self.place(index).with_context(|| self.beyond(index))?;
+        let (whole, wholes, first) = part.content.cut(i);
+        let name = if wholes == 1 { part.name.clone() } else { format!("{}[{whole}]", part.name) };
+        let mut start = [0, 0, first];
+        if let Some(crop) = self.crop {
+            let full = part.content.header(i)?.shape.spatial();
+            let full = self.resize.map_or(Ok(full), |resize| resize.size(full))?;
+            let before = crop.before(full);
+            start = std::array::from_fn(|axis| start[axis] + before[axis]);
+        }
+        Ok(Cut { whole: part.first + whole, name, start, rate: part.content.rate() })
     }
 
     /// Whether all samples are images (true) or signals and arrays (false); none if both occur.

@@ -86,6 +86,17 @@ impl Stack {
         format!("an array of shape {shape}, read as {axes}; others that would fit: --axes {}", axes::others(axes))
     }
 
+    /// The number of signals, images or volumes before they are cut into windows.
+    pub(crate) fn wholes(&self) -> usize {
+        self.wholes
+    }
+
+    /// The number of the whole that sample `index` was cut from, and where in it the sample begins.
+    pub(crate) fn cut(&self, index: usize) -> (usize, usize) {
+        let count = self.windows.count();
+        (index / count, self.windows.range(index % count).start)
+    }
+
     /// The shape of sample `index`.
     pub(crate) fn shape(&self, index: usize) -> Shape {
         Shape { width: self.windows.range(index % self.windows.count()).len(), ..self.shape }

@@ -12,6 +12,7 @@ fn help_shows_examples_and_every_option() {
     for command in [
         "learn",
         "code",
+        "events",
         "reconstruct",
         "evaluate",
         "verify",

@@ -10,6 +10,7 @@ mod codes;
 mod demo;
 #[cfg(unix)]
 mod disk;
+mod events;
 #[cfg(unix)]
 mod existing;
 mod experiments;

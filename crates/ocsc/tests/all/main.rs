@@ -11,6 +11,7 @@ mod coder;
 mod comm;
 mod constraint;
 mod errors;
+mod events;
 mod fast;
 mod fourier;
 mod history;

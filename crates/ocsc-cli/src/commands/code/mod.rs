@@ -27,7 +27,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// Codes are this close to optimal unless the call says otherwise.
-const DEFAULT_TOL: f64 = 0.01;
+pub(crate) const DEFAULT_TOL: f64 = 0.01;
 
 /// `ocsc code`.
 pub fn run(args: &Code, ranks: &Ranks, console: &Console) -> Result<()> {
