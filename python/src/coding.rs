@@ -12,7 +12,7 @@ use ocsc::coder::{Coded, Status};
 use ocsc::learner::{self, coder};
 use ocsc::monitor::Silent;
 use ocsc::train::{TEST_TOL, code_each};
-use ocsc::{Atom, Code, Config, Dictionary, Error, Samples};
+use ocsc::{Atom, Code, Config, Dictionary, Error, Sample, Samples};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -61,6 +61,8 @@ struct Codes<T> {
     objective: Vec<f64>,
     gap: Vec<f64>,
     beta: Vec<f64>,
+    /// ||x||^2 of every sample, after preprocessing.
+    energy: Vec<f64>,
     outliers: Vec<i64>,
     converged: Vec<bool>,
 }
@@ -69,11 +71,11 @@ impl<T: Scalar> Codes<T> {
     fn new() -> Self {
         let (filter, position, value, nonzeros) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let (shape, objective, gap, converged) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        let (beta, outliers) = (Vec::new(), Vec::new());
-        Codes { filter, position, value, nonzeros, shape, objective, gap, beta, outliers, converged }
+        let (beta, energy, outliers) = (Vec::new(), Vec::new(), Vec::new());
+        Codes { filter, position, value, nonzeros, shape, objective, gap, beta, energy, outliers, converged }
     }
 
-    fn push(&mut self, coded: &Coded<T>) {
+    fn push(&mut self, sample: &Sample<T>, coded: &Coded<T>) {
         for atom in coded.code.atoms() {
             self.filter.push(atom.filter as i32);
             self.position.push(atom.position.into());
@@ -84,6 +86,7 @@ impl<T: Scalar> Codes<T> {
         self.objective.push(coded.total());
         self.gap.push(coded.relative_gap());
         self.beta.push(coded.beta);
+        self.energy.push(sample.data().iter().map(|v| v.f64() * v.f64()).sum());
         self.outliers.push(coded.outliers as i64);
         self.converged.push(coded.status == Status::Converged);
     }
@@ -99,6 +102,7 @@ impl<T: Scalar> Codes<T> {
         dict.set_item("objective", PyArray1::from_vec(py, self.objective))?;
         dict.set_item("gap", PyArray1::from_vec(py, self.gap))?;
         dict.set_item("beta", PyArray1::from_vec(py, self.beta))?;
+        dict.set_item("energy", PyArray1::from_vec(py, self.energy))?;
         dict.set_item("outliers", PyArray1::from_vec(py, self.outliers))?;
         dict.set_item("converged", PyArray1::from_vec(py, self.converged))?;
         Ok(dict)
@@ -115,7 +119,8 @@ fn coded<T: Scalar>(task: Task, dictionary: &Dictionary<T>, host: &Host) -> PyRe
     }
     let mut codes = Codes::new();
     let done = code_each(coder.as_mut(), dictionary, &source, &Silent, |_, item| -> ocsc::Result<()> {
-        codes.push(item?.coded);
+        let item = item?;
+        codes.push(item.sample, item.coded);
         if host.is_gone() { Err(Error::Source("interrupted".to_owned())) } else { Ok(()) }
     });
     done.map_err(|error| raised.exception(error))?;
@@ -151,9 +156,10 @@ fn followed<T: Scalar>(task: Task, dictionary: &Dictionary<T>, betas: &[f64], ho
     let samples: &dyn Samples<T> = &source;
     let mut codes: Vec<Codes<T>> = betas.iter().map(|_| Codes::new()).collect();
     for i in 0..samples.len() {
-        let one = samples.get(i).and_then(|sample| learner::path(&config, dictionary, &sample, betas, &Silent));
-        let coded = one.map_err(|error| raised.exception(error))?;
-        codes.iter_mut().zip(&coded).for_each(|(codes, coded)| codes.push(coded));
+        let sample = samples.get(i).map_err(|error| raised.exception(error))?;
+        let coded =
+            learner::path(&config, dictionary, &sample, betas, &Silent).map_err(|error| raised.exception(error))?;
+        codes.iter_mut().zip(&coded).for_each(|(codes, coded)| codes.push(&sample, coded));
         if host.is_gone() {
             return Err(raised.exception(Error::Source("interrupted".to_owned())));
         }
@@ -259,6 +265,20 @@ pub(crate) fn reconstruct<'py>(
     value: PyReadonlyArray1<'_, f64>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let config = config(settings)?;
+    let atoms = atoms(&filter, &position, &value)?;
+    // In f64, whatever the codes were computed in, as the program does: this is the way out.
+    let d = dictionary::<f64>(filters)?;
+    let code = Code::new(d.n_filters(), shape, atoms).map_err(exception)?;
+    let sample = py.detach(|| code.reconstruct(&d, config.boundary)).map_err(exception)?;
+    Ok(array(py, sample)?.into_any())
+}
+
+/// Returns atoms of their filters, flat positions and values.
+pub(crate) fn atoms(
+    filter: &PyReadonlyArray1<'_, i64>,
+    position: &PyReadonlyArray1<'_, i64>,
+    value: &PyReadonlyArray1<'_, f64>,
+) -> PyResult<Vec<Atom<f64>>> {
     let small = |n: i64| {
         let wrong =
             |_| PyValueError::new_err(format!("code: expected filters and positions from 0 to 2^32, found {n}"));
@@ -269,9 +289,5 @@ pub(crate) fn reconstruct<'py>(
     for ((k, p), v) in filter.iter().zip(position).zip(value) {
         atoms.push(Atom { filter: small(*k)?, position: small(*p)?, value: *v });
     }
-    // In f64, whatever the codes were computed in, as the program does: this is the way out.
-    let d = dictionary::<f64>(filters)?;
-    let code = Code::new(d.n_filters(), shape, atoms).map_err(exception)?;
-    let sample = py.detach(|| code.reconstruct(&d, config.boundary)).map_err(exception)?;
-    Ok(array(py, sample)?.into_any())
+    Ok(atoms)
 }

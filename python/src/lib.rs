@@ -10,6 +10,7 @@
 //! | `run.rs` | one run of a learner, in f32 or f64 |
 //! | `learner.rs` | the class `Learner` |
 //! | `coding.rs` | codes, reconstructions, evaluations for given filters |
+//! | `events.rs` | events of codes |
 //! | `measure.rs` | preprocessing and metrics |
 //! | `tune.rs` | choosing beta |
 //! | `files.rs` | files that are written on Python's side |
@@ -17,6 +18,7 @@
 mod array;
 mod coding;
 mod error;
+mod events;
 mod files;
 mod host;
 mod learner;
@@ -31,6 +33,8 @@ mod values;
 mod _native {
     #[pymodule_export]
     use crate::coding::{beta_max, code, evaluate, path, reconstruct};
+    #[pymodule_export]
+    use crate::events::{events, stitch_events};
     #[pymodule_export]
     use crate::files::{free_memory, replace_file};
     #[pymodule_export]

@@ -18,7 +18,9 @@ def run(name, folder):
     if not DATA.is_dir():
         pytest.skip("the shared data are absent (set OCSC_DATA)")
     image = pytest.importorskip("matplotlib.image", reason="matplotlib is not installed")
-    if name != "transcribe_piano":
+    if name == "heartbeats":
+        pytest.importorskip("scipy.signal", reason="scipy is not installed")
+    elif name != "transcribe_piano":
         pytest.importorskip("PIL", reason="Pillow is not installed")
     environment = {**os.environ, "MPLBACKEND": "Agg"}
     command = [sys.executable, "-W", "error::UserWarning", EXAMPLES / f"{name}.py", folder]
@@ -52,6 +54,13 @@ def test_transcribe_piano(tmp_path):
     text, _ = run("transcribe_piano", tmp_path)
     precision, recall = (float(n) for n in re.search(r"precision ([\d.]+), recall ([\d.]+)", text).groups())
     assert precision > 0.85 and recall > 0.85
+
+
+def test_heartbeats(tmp_path):
+    text, _ = run("heartbeats", tmp_path)
+    precision, recall = (float(n) for n in re.search(r"precision ([\d.]+), recall ([\d.]+)", text).groups())
+    assert precision > 0.97 and recall > 0.97
+    assert 90 <= int(re.search(r"(\d+) beats per minute", text).group(1)) <= 115
 
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.stem)

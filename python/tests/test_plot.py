@@ -157,6 +157,80 @@ def test_dictionary_refuses():
         plot.dictionary(ocsc.OnlineCSC())
 
 
+def test_dictionary_with_numbers_counts_and_time():
+    d = filters(4, 32)
+    texts = lambda ax: [text.get_text() for text in ax.texts]
+    assert texts(plot.dictionary(d, order=None)) == ["0", "1", "2", "3", "0", "31"]
+    assert texts(plot.dictionary(d, order=[2, 0], sfreq=31)) == ["2", "0", "0", "1 s"]
+    assert texts(plot.dictionary(d, order=[1], sfreq=1000)) == ["1", "0", "31 ms"]
+    d /= np.linalg.norm(d, axis=1, keepdims=True)
+    codes = ocsc.code(filters(3, 64), d, beta=2.0)
+    counts = np.bincount(codes.filter, minlength=4)
+    expected = [f"{k}: {counts[k]}" for k in np.argsort(-counts, kind="stable")]
+    assert texts(plot.dictionary(d, codes=codes, order="count"))[:4] == expected
+    assert texts(plot.dictionary(filters(2, 5, 5))) == [] and texts(plot.dictionary(filters(2, 5, 5), numbers=True, order=None)) == ["0", "1"]
+    for wrong in ("size", "count", [4], []):
+        with pytest.raises(ValueError, match="order"):
+            plot.dictionary(d, order=wrong)
+
+
+# What codes say
+
+
+@pytest.fixture(scope="module")
+def coded():
+    x = filters(1, 2, 300)
+    model = ocsc.OnlineCSC(n_filters=3, filter_shape=9, axes="NCT", window=100, sfreq=50, beta=2.0).fit(x)
+    return x[0], model.transform(x), model
+
+
+def test_activations(coded):
+    x, codes, model = coded
+    signal, raster = plot.activations(x, codes)
+    assert len(signal.lines) == 4 and raster.get_xlabel() == "seconds"
+    np.testing.assert_allclose(signal.lines[0].get_ydata(), x[0])
+    np.testing.assert_allclose(signal.lines[1].get_ydata(), model.inverse_transform(codes)[0, 0], atol=1e-6)
+    strokes = sum(len(lines.get_segments()) for lines in raster.collections)
+    assert strokes == len(codes.events(min_distance=1)) and len(raster.get_yticks()) == 3
+    assert plot.activations(x, codes, start=50, stop=100, filters=[1])[0].get_xlim() == (1.0, 1.98)
+    with pytest.raises(ValueError, match="x: expected the signal that was coded"):
+        plot.activations(x[:, :50], codes)
+    with pytest.raises(ValueError, match="codes: expected those of one signal"):
+        plot.activations(x, ocsc.code(filters(2, 30), np.ones((1, 1)), beta=1.0))
+
+
+def test_events(coded):
+    x, codes, _ = coded
+    events = codes.events()
+    alone = plot.events(events)
+    assert sum(len(dots.get_offsets()) for dots in alone.collections) == len(events) and alone.get_xlabel() == "seconds"
+    on_signal = plot.events(events, x[0])
+    np.testing.assert_allclose(on_signal.lines[0].get_ydata(), x[0])
+    image = filters(12, 14)
+    found = ocsc.code(image[None], np.ones((1, 1, 1)), beta=1.5).events()
+    ax = plot.events(found, image)
+    assert len(ax.images) == 1 and len(ax.collections[0].get_offsets()) == len(found)
+    assert plot.events(found[:0], image).images
+    with pytest.raises(ValueError, match="events: expected what"):
+        plot.events(np.ones(3))
+
+
+def test_topomaps_need_mne(coded):
+    *_, model = coded
+    try:
+        import mne
+    except ImportError:
+        with pytest.raises(ImportError, match="pip install mne"):
+            plot.topomap(model, None)
+        return
+    montage = mne.channels.make_standard_montage("standard_1020")
+    info = mne.create_info(["C3", "C4", "Fz", "Pz"], 100, "eeg").set_montage(montage)
+    axes = plot.topomap(filters(2, 4, 9), info)
+    assert axes.shape == (2, 2) and len(axes[1, 0].lines) == 2
+    with pytest.raises(ValueError, match="several channels"):
+        plot.topomap(filters(2, 1, 9), info)
+
+
 # Runs
 
 

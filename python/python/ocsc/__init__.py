@@ -28,6 +28,8 @@ from ._estimator import OnlineCSC
 from ._functions import Path, beta_max, code, load, path, preprocess, reconstruct, save
 from ._native import methods
 from ._native import version as _version
+from ._pooler import CodePooler
+from ._rank1 import Rank1
 from ._step import Step
 from ._tune import Tuned, heldout_score, tune
 
@@ -35,11 +37,13 @@ __version__ = _version()
 
 __all__ = [
     "Code",
+    "CodePooler",
     "Codes",
     "ConvergenceWarning",
     "NotFittedError",
     "OnlineCSC",
     "Path",
+    "Rank1",
     "SparsityWarning",
     "Step",
     "Tuned",

@@ -22,7 +22,7 @@ NEEDED = ("filter", "position", "value", "shape")
 FACTS = ("sample_shape", "model", "source", "preprocess", "boundary", "masked")
 """What the program's codes say of what they were made of and with; kept from load to save."""
 
-KNOWN = (*NEEDED, *FACTS, "problem", "offset", "objective", "gap", "beta", "margin", "single")
+KNOWN = (*NEEDED, *FACTS, "problem", "offset", "objective", "gap", "beta", "margin", "single", "energy", "windows")
 """Arrays that are read. Files may hold others, which later versions or the program add."""
 
 UNKNOWN = -1
@@ -182,7 +182,7 @@ def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, length: int) -> Arr
 def code_of(arrays: Mapping[str, Array], name: str) -> dict[str, Any]:
     """Returns what a `Code` is made of, from the arrays of a file."""
     shape, value, margin = arrays["shape"], arrays["value"], arrays.get("margin")
-    numbers = {key: arrays[key] for key in ("objective", "gap", "beta") if key in arrays}
+    numbers = {key: arrays[key] for key in ("objective", "gap", "beta", "energy") if key in arrays}
     axes = shape.size - 1
     expected = {"shape": (axes + 1,), "filter": value.shape, "position": (value.size, axes)}
     expected |= {} if margin is None else {"margin": (axes,)}
@@ -212,15 +212,17 @@ def codes_of(arrays: Mapping[str, Array], name: str) -> dict[str, Any]:
     if n < 0 or not 1 <= axes <= 3:
         raise ValueError(f"{name}: expected the codes of some samples, found arrays that do not fit: {_shapes(arrays)}")
     unknown: dict[str, Any] = {"margin": np.full((n, axes), UNKNOWN), "single": np.zeros((), bool)}
-    unknown |= {key: np.full(n, np.nan) for key in ("objective", "gap", "beta")}
+    unknown |= {key: np.full(n, np.nan) for key in ("objective", "gap", "beta", "energy")}
     arrays = {**unknown, **arrays}
     expected = {"offset": (n + 1,), "shape": (n, axes + 1), "filter": value.shape, "position": (value.size, axes)}
-    expected |= {"objective": (n,), "gap": (n,), "beta": (n,), "margin": (n, axes), "single": ()}
+    expected |= {"objective": (n,), "gap": (n,), "beta": (n,), "energy": (n,), "margin": (n, axes), "single": ()}
+    expected |= {"windows": (n, 2)} if "windows" in arrays else {}
     if not _fit(arrays, expected):
         raise ValueError(f"{name}: expected the codes of some samples, found arrays that do not fit: {_shapes(arrays)}")
     if offset[0] != 0 or offset[-1] != value.size or np.any(np.diff(offset) < 0):
         raise ValueError(f"{name}: offset: expected growing numbers from 0 to {value.size}, the number of values")
-    fields = {key: arrays[key] for key in ("filter", "position", "value", "offset", "objective", "gap", "beta", "margin")}
+    fields = {key: arrays[key] for key in ("filter", "position", "value", "offset", "objective", "gap", "beta", "energy", "margin")}
+    fields |= {"windows": arrays["windows"]} if "windows" in arrays else {}
     said = [key for key in FACTS if key in arrays and arrays[key].shape[:1] == (n,)]
     facts = [{key: np.asarray(arrays[key][i]) for key in said} for i in range(n)]
     return {**fields, "shapes": shapes, "single": bool(arrays["single"]), "facts": facts}
@@ -228,7 +230,7 @@ def codes_of(arrays: Mapping[str, Array], name: str) -> dict[str, Any]:
 
 def _fit(arrays: Mapping[str, Array], expected: Mapping[str, tuple[int, ...]]) -> bool:
     """Returns whether arrays have these shapes, values are real, and counts and positions are whole."""
-    whole = (arrays[key] for key in ("filter", "position", "shape", "offset", "margin") if key in arrays)
+    whole = (arrays[key] for key in ("filter", "position", "shape", "offset", "margin", "windows") if key in arrays)
     value = arrays["value"]
     return (
         value.ndim == 1

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from ._code_files import FACTS, UNKNOWN, code_of, codes_of, read_arrays, write_arrays, write_folder
 from ._errors import counted
+from ._events import find_events
 
 if TYPE_CHECKING:
     import scipy.sparse
@@ -41,6 +42,8 @@ class Code:
     margin : tuple of int, or None
         How far filters may stick out of the sample, on each axis: their length minus 1 with the boundaries ``zero`` and
         ``free``, 0 with ``circular``. None where it is unknown, as in files that do not say; it may be set.
+    energy : float
+        ||x||^2 of the sample after preprocessing; NaN where unknown.
     facts : dict
         What a file of the program says besides, as far as it does: ``sample_shape`` (channels, axes...), ``model`` (the
         checksum of the dictionary), ``source`` (path), ``preprocess``, ``boundary`` and ``masked``, as arrays.
@@ -67,8 +70,10 @@ class Code:
         beta: float = np.nan,
         margin: Sequence[int] | None = None,
         facts: Mapping[str, Array] | None = None,
+        energy: float = np.nan,
     ) -> None:
         self.facts: dict[str, Array] = dict(facts or {})
+        self.energy = float(energy)
         self.filter: Array = _indices(filter)
         self.position: Array = _indices(position)
         self.value: Array = np.asarray(value)
@@ -138,6 +143,7 @@ class Code:
                 "objective": np.float64(self.objective),
                 "gap": np.float64(self.gap),
                 "beta": np.float64(self.beta),
+                "energy": np.float64(self.energy),
                 **known,
                 **self.facts,
             },
@@ -188,6 +194,19 @@ def _check_inside(filter: Array, position: Array, shape: Array) -> None:
         )
 
 
+POOLS = ("sum", "max", "count", "energy")
+"""What `Codes.pool` can take of the coefficients of a filter."""
+
+
+def axis_bins(bins: int | Sequence[int], rank: int) -> tuple[int, ...]:
+    """Returns in how many parts each of ``rank`` axes is cut."""
+    given = np.asarray(bins)
+    parts = tuple(int(n) for n in np.broadcast_to(given, (rank,))) if given.shape in ((), (rank,)) else ()
+    if given.dtype.kind not in "iu" or not parts or min(parts) < 1:
+        raise ValueError(f"bins: expected a number from 1 up, or one per axis, {rank}, found {bins!r}")
+    return parts
+
+
 class Codes:
     """The sparse codes of a set of samples.
 
@@ -214,6 +233,15 @@ class Codes:
         Whether these are codes of an array that was one sample, without an axis N: reconstructions then have none either.
     facts : list of dict
         What files of the program say besides of every sample, see `Code`.
+    energy : ndarray of shape (n,)
+        ||x||^2 of every sample after preprocessing; NaN where unknown.
+    windows : ndarray of shape (n, 2), or None
+        Where the samples are windows of recordings (``window`` of `OnlineCSC`): the number of the recording, and where in it the
+        window begins.
+    filters : ndarray of shape (K, C, axes...), or None
+        The filters that the codes were made with, and `boundary` with them. Files do not keep them.
+    sfreq : float, or None
+        Values per second, as given to `OnlineCSC`.
 
     Examples
     --------
@@ -242,7 +270,17 @@ class Codes:
         margin: Array | None = None,
         single: bool = False,
         facts: list[dict[str, Array]] | None = None,
+        energy: Array | None = None,
+        windows: Array | None = None,
+        filters: Array | None = None,
+        boundary: str | None = None,
+        sfreq: float | None = None,
     ) -> None:
+        self.energy = np.full(len(offset) - 1, np.nan) if energy is None else energy
+        self.windows = windows
+        self.filters = filters
+        self.boundary = boundary
+        self.sfreq = sfreq
         self.facts = facts if facts is not None else [{} for _ in range(len(offset) - 1)]
         self.filter = filter
         self.position = position
@@ -306,7 +344,7 @@ class Codes:
             numbers = (float(self.objective[i]), float(self.gap[i]), float(self.beta[i]))
             margin = None if np.any(self.margin[i] < 0) else tuple(self.margin[i])
             entries = (self.filter[part], self.position[part], self.value[part])
-            return Code(*entries, shape, *numbers, margin, self.facts[i])
+            return Code(*entries, shape, *numbers, margin, self.facts[i], float(self.energy[i]))
         counts = self.nonzeros[chosen]
         offset = np.concatenate([[0], np.cumsum(counts)])
         # The numbers of the entries: those of each sample in turn, from where it begins.
@@ -322,6 +360,11 @@ class Codes:
             self.beta[chosen],
             self.margin[chosen],
             facts=[self.facts[i] for i in chosen],
+            energy=self.energy[chosen],
+            windows=None if self.windows is None else self.windows[chosen],
+            filters=self.filters,
+            boundary=self.boundary,
+            sfreq=self.sfreq,
         )
 
     def __iter__(self) -> Iterator[Code]:
@@ -348,6 +391,186 @@ class Codes:
     def _sample(self) -> Array:
         """Returns the number of the sample that every entry belongs to."""
         return np.repeat(np.arange(len(self)), self.nonzeros)
+
+    def select(
+        self,
+        filter: int | Sequence[int] | None = None,
+        start: int | Sequence[int] | None = None,
+        stop: int | Sequence[int] | None = None,
+    ) -> Codes:
+        """Returns the codes with some of their non-zeros alone, e.g. to reconstruct what single filters stand for.
+
+        Objectives and gaps are NaN, as they were those of the whole.
+
+        Parameters
+        ----------
+        filter : int or sequence of int, optional
+            The filters to keep; all by default.
+        start, stop : int or sequence of int, optional
+            Keep the filters whose first corner lies from ``start`` up to, not including, ``stop``: in the sample, or in the
+            recording where samples are windows of one. One number for signals, one per axis for others.
+
+        Returns
+        -------
+        Codes
+
+        Examples
+        --------
+        >>> import numpy as np, ocsc
+        >>> X = np.random.default_rng(0).standard_normal((3, 40))
+        >>> model = ocsc.OnlineCSC(n_filters=4, filter_shape=5, beta=1.0).fit(X)
+        >>> codes = model.transform(X)
+        >>> parts = [model.inverse_transform(codes.select(filter=k)) for k in range(4)]
+        >>> bool(np.allclose(sum(parts), model.inverse_transform(codes)))
+        True
+        """
+        keep = np.ones(len(self.value), bool)
+        if filter is not None:
+            wanted = np.atleast_1d(np.asarray(filter))
+            n_filters = int(self.shapes[:, 0].max()) if len(self) else 0
+            if wanted.dtype.kind not in "iu" or np.any((wanted < 0) | (wanted >= n_filters)):
+                raise ValueError(f"filter: expected numbers of filters below {n_filters}, found {filter!r}")
+            keep &= np.isin(self.filter, wanted)
+        if start is not None or stop is not None:
+            corner = self.corner
+            if self.windows is not None:
+                corner[:, -1] += np.repeat(self.windows[:, 1], self.nonzeros)
+            for name, bound, inside in (("start", start, np.greater_equal), ("stop", stop, np.less)):
+                if bound is None:
+                    continue
+                places = np.atleast_1d(np.asarray(bound))
+                if places.shape != (corner.shape[1],):
+                    raise ValueError(f"{name}: expected one number per axis, {corner.shape[1]}, found {bound!r}")
+                keep &= np.all(inside(corner, places), axis=1)
+        chosen = self[np.arange(len(self))]
+        counts = np.bincount(self._sample()[keep], minlength=len(self))
+        chosen.offset = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        chosen.filter, chosen.position, chosen.value = self.filter[keep], self.position[keep], self.value[keep]
+        chosen.objective, chosen.gap = (np.full(len(self), np.nan) for _ in range(2))
+        chosen.single = self.single
+        return chosen
+
+    def pool(self, how: str = "sum", bins: int | Sequence[int] = 1) -> npt.NDArray[np.float64]:
+        """Returns one row of numbers per sample, for classifiers: how much each filter is used, in each part of the sample.
+
+        Parameters
+        ----------
+        how : {'sum', 'max', 'count', 'energy'}
+            What to take of the coefficients of a filter: the sum of their magnitudes, the largest magnitude, their number, or
+            the sum of their squares.
+        bins : int or sequence of int
+            In how many equal parts to cut each axis of the code: one number for every axis, or one for each.
+
+        Returns
+        -------
+        ndarray of shape (n, K * bins)
+            Filter by filter, and for each the parts in the order of the axes. Samples may differ in size, not in filters.
+
+        Examples
+        --------
+        >>> import numpy as np, ocsc
+        >>> X = np.random.default_rng(0).standard_normal((3, 16, 16))
+        >>> model = ocsc.OnlineCSC(n_filters=4, filter_shape=(5, 5), beta=2.0).fit(X)
+        >>> model.transform(X).pool("max", bins=(2, 2)).shape
+        (3, 16)
+        """
+        if how not in POOLS:
+            raise ValueError(f"how: expected one of {', '.join(POOLS)}, found {how!r}")
+        rank = self.shapes.shape[1] - 1
+        parts = axis_bins(bins, rank)
+        n_filters = int(self.shapes[0, 0]) if len(self) else 0
+        if len(self) and np.any(self.shapes[:, 0] != n_filters):
+            raise ValueError("codes: expected codes of one dictionary, found different numbers of filters")
+        lengths = np.repeat(self.shapes[:, 1:], self.nonzeros, axis=0)
+        place = self.position.astype(np.int64) * np.array(parts) // lengths
+        cell = np.asarray(np.ravel_multi_index(tuple(place.T), parts), np.int64)
+        size = n_filters * int(np.prod(parts))
+        flat = (self._sample() * n_filters + self.filter) * int(np.prod(parts)) + cell
+        magnitude = np.abs(self.value.astype(np.float64))
+        pooled: npt.NDArray[np.float64] = np.zeros(len(self) * size)
+        if how == "max":
+            np.maximum.at(pooled, flat, magnitude)
+        else:
+            weights = {"sum": magnitude, "count": np.ones_like(magnitude), "energy": magnitude**2}[how]
+            pooled += np.bincount(flat, weights, minlength=len(pooled))
+        return pooled.reshape(len(self), size)
+
+    def events(
+        self,
+        sfreq: float | None = None,
+        min_distance: int | Sequence[int] | None = None,
+        threshold: float = 0.0,
+        align: str = "peak",
+        filters: Any = None,
+        boundary: str | None = None,
+    ) -> Array:
+        """Lists when and where each filter fires, as the program's ``ocsc events`` does.
+
+        A code often writes one occurrence of a pattern as several neighbouring atoms of one filter. The strongest atom that is in no
+        event yet is the peak of a new one, which takes all atoms of its filter that are in none yet and nearer than
+        ``min_distance`` on every axis, whatever their signs. Where samples are windows of recordings, positions and times are those
+        of the recording, and an event that both sides of a cut show is one.
+
+        Parameters
+        ----------
+        sfreq : float, optional
+            Values per second along the last axis of signals, or frames per second along the first of video; by default that of
+            the estimator.
+        min_distance : int or sequence of int, optional
+            One number for every axis, or one for each; 1 merges none. Half a filter by default, rounded up.
+        threshold : float, default=0.0
+            The least magnitude of an event's amplitude.
+        align : {'peak', 'start', 'centre'}
+            Which place in the sample the position is: that of the filter's largest magnitude, of its first corner, or of its
+            centre of energy, rounded.
+        filters : array or OnlineCSC, optional
+            For codes from files, which do not keep them: the filters (K, C, axes...) or (K, axes...) that they were made with.
+        boundary : str, optional
+            For codes from files, if the files do not say.
+
+        Returns
+        -------
+        structured ndarray
+            One record per event, by sample, then position, then filter, with the fields ``sample``, ``filter``, ``time`` (in
+            seconds; NaN without a rate), ``position`` (of signals; ``z``, ``y``, ``x`` of others, z = 0 for images), ``amplitude``
+            (the coefficient of the strongest atom) and ``energy``, a share: the energy of the reconstruction of the event's atoms
+            alone over the energy of the sample, or of the whole recording, after preprocessing (NaN where codes from files do not
+            know it). ``pandas.DataFrame(events)`` makes a table of it. Positions may lie outside of the sample where filters stick
+            out.
+
+        Examples
+        --------
+        >>> import numpy as np, ocsc
+        >>> clicks = np.zeros((1, 100))
+        >>> clicks[0, [20, 60]] = 2, 3
+        >>> codes = ocsc.code(clicks, np.ones((1, 1)), beta=0.5)
+        >>> codes.events(sfreq=10)[["time", "position", "amplitude"]].tolist()
+        [(2.0, 20, 1.5), (6.0, 60, 2.5)]
+        """
+        return find_events(self, sfreq, min_distance, threshold, align, filters, boundary)
+
+    def to_mne_events(self, first_samp: int = 0, **options: Any) -> npt.NDArray[np.int64]:
+        """Returns the events of one recording as MNE-Python takes them: an array (n, 3) of sample number, 0, and filter + 1.
+
+        Event codes begin at 1, since MNE has its own use for 0. Events outside of the recording, where filters stick out, are left
+        out.
+
+        Parameters
+        ----------
+        first_samp : int, default=0
+            ``raw.first_samp``, which MNE counts from.
+        **options
+            As for `events`: ``min_distance``, ``threshold``, ``align``.
+        """
+        found = self.events(**options)
+        names = found.dtype.names or ()
+        if "position" not in names or (len(found) and int(found["sample"].max()) > 0) or (len(self) > 1 and self.windows is None):
+            raise ValueError("to_mne_events: expected codes of one recording, found several samples, images or volumes")
+        ends = self.shapes[:, 1] - np.maximum(self.margin[:, 0], 0) + (0 if self.windows is None else self.windows[:, 1])
+        position = found["position"]
+        inside = found[(position >= 0) & (position < int(ends.max()))]
+        rows = [inside["position"] + first_samp, np.zeros(len(inside), np.int64), inside["filter"] + 1]
+        return np.stack(rows, axis=1).astype(np.int64)
 
     def to_scipy(self) -> scipy.sparse.csr_array:
         """Returns a ``scipy.sparse.csr_array`` with one row of filters times positions per sample, for samples of one size."""
@@ -405,6 +628,8 @@ class Codes:
                 "objective": self.objective,
                 "gap": self.gap,
                 "beta": self.beta,
+                "energy": self.energy,
+                **({} if self.windows is None else {"windows": self.windows.astype("<i8")}),
                 "margin": self.margin.astype("<i8"),
                 "single": np.bool_(self.single),
                 **{name: np.stack([facts[name] for facts in self.facts]) for name in FACTS if self._all_say(name)},
@@ -446,6 +671,7 @@ def stack(codes: list[Code]) -> Codes:
         np.array([code.beta for code in codes]),
         np.array([(UNKNOWN,) * (len(code.shape) - 1) if code.margin is None else code.margin for code in codes], np.int64),
         facts=[code.facts for code in codes],
+        energy=np.array([code.energy for code in codes]),
     )
 
 
@@ -465,6 +691,7 @@ def concatenate(parts: list[Codes]) -> Codes:
         np.concatenate([part.beta for part in parts]),
         np.concatenate([part.margin for part in parts]),
         facts=[facts for part in parts for facts in part.facts],
+        energy=np.concatenate([part.energy for part in parts]),
     )
 
 
@@ -482,4 +709,5 @@ def from_native(raw: Mapping[str, Array], n_filters: int, margin: Sequence[int])
     shapes = np.concatenate([np.full((len(counts), 1), n_filters, np.int64), spatial], axis=1)
     offset = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
     margins = np.tile(np.asarray(margin, np.int64), (len(counts), 1))
-    return Codes(raw["filter"], position, raw["value"], offset, shapes, raw["objective"], raw["gap"], raw["beta"], margins)
+    numbers = (raw["objective"], raw["gap"], raw["beta"], margins)
+    return Codes(raw["filter"], position, raw["value"], offset, shapes, *numbers, energy=raw["energy"])

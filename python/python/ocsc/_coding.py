@@ -43,6 +43,8 @@ def code_all(settings: dict[str, Any], filters: Array, source: Reader | Stream, 
         parts.append(from_native(raw, len(filters), margin))
     codes = concatenate(parts)
     codes.single = isinstance(source, Reader) and source.is_one
+    codes.windows = source.windows if isinstance(source, Reader) else None
+    codes.filters, codes.boundary = filters, settings["boundary"]
     if missed:
         warn_of_codes(
             f"{missed} of {counted(len(codes), 'code')} did not reach the tolerance {settings['tol']}; codes.gap says how close they "
@@ -91,7 +93,9 @@ def groups(source: Reader | Stream) -> Iterator[tuple[Callable[[int], Item], int
 
 def is_single(codes: Codes | Code) -> bool:
     """Returns whether codes stand for one sample, and no set of one."""
-    return isinstance(codes, Code) or (codes.single and len(codes) == 1)
+    if isinstance(codes, Code):
+        return True
+    return codes.single and (len(codes) == 1 if codes.windows is None else len(np.unique(codes.windows[:, 0])) == 1)
 
 
 def check_codes(codes: Any, name: str) -> None:

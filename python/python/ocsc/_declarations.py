@@ -85,10 +85,27 @@ OWN = (
         "str | None",
         "str",
         None,
-        "What the axes of arrays mean: N samples, C channels, D depth or time, H height, W width. By default samples come first "
+        "What the axes of arrays mean: N samples, C channels, D depth, H height, W width; T, time, is the W of signals, and the D of "
+        "video where there is a W too. By default samples come first "
         "and have the axes of ``filter_shape``: (N, W), (N, H, W) or (N, D, H, W). For lists and iterators the letters are those "
         "of one sample; an N is ignored there. Without an N, an array with just these axes is one sample.",
         flag="axes",
+    ),
+    Parameter(
+        "window",
+        "int | str | None",
+        "int or str",
+        None,
+        "Cut signals into windows: a number of values (2048) or seconds ('5s', which needs ``sfreq``); a rest shorter than half a "
+        "window goes with the last. Codes are those of the windows; `Codes.events` and `inverse_transform` put them together again.",
+        flag="window",
+    ),
+    Parameter(
+        "sfreq",
+        "float | None",
+        "float",
+        None,
+        "Values per second of signals, or frames per second of video, for ``window`` in seconds and for the times of `Codes.events`.",
     ),
     Parameter(
         "verbose",

@@ -16,9 +16,22 @@ from ._coding import assemble, check_codes, code_all, is_single, reconstruct_one
 from ._convert import bytes_of, dtype_of, filters_of, lengths, positive, rank_of, seed_of, threads_of
 from ._declarations import PARAMETERS, SETTINGS, before, documentation
 from ._errors import counted, not_fitted, warn_of_codes, warn_of_sparsity
-from ._inputs import SPATIAL, Array, InOrder, Layout, Reader, Stream, is_stream, reader, source_of, split_weights
+from ._inputs import (
+    SPATIAL,
+    Array,
+    InOrder,
+    Layout,
+    Reader,
+    Stream,
+    is_stream,
+    reader,
+    source_of,
+    split_weights,
+    window_length,
+)
 from ._parameters import Parameters
 from ._progress import Bar
+from ._rank1 import Rank1, rank1_of
 from ._step import Step
 from ._tune import heldout_score
 
@@ -69,6 +82,8 @@ class OnlineCSC(Parameters):
         The mean objective over the last pass, each sample coded against the dictionary of its time.
     gap_ : float
         The worst relative duality gap over the last pass.
+    rank1_ : Rank1
+        Each filter as a topography over channels times a waveform, with the share of its energy that the product has.
     n_features_in_ : int
         The length of signals, where X was an array (n, W).
 
@@ -129,7 +144,7 @@ class OnlineCSC(Parameters):
         OnlineCSC
             The estimator itself.
         """
-        source = source_of(X, self.axes, rank_of(self.filter_shape), mask)
+        source = source_of(X, self.axes, rank_of(self.filter_shape), mask, self._window())
         self._check_rank(source)
         learner = self._new_learner(source)
         total = None
@@ -173,10 +188,7 @@ class OnlineCSC(Parameters):
         """
         old: _native.Learner | None = getattr(self, "_learner", None)
         rank = rank_of(self.filter_shape) if old is None else self._layout.rank
-        if is_stream(X):
-            source: Reader | Stream = Stream(X, self.axes, rank, mask)
-        else:
-            source = reader(X, self.axes, rank, mask, single=True)
+        source = source_of(X, self.axes, rank, mask, self._window(), single=True)
         if old is None:
             self._check_rank(source)
         split_weights(self.weights, source)
@@ -335,6 +347,11 @@ class OnlineCSC(Parameters):
         return filters if "C" in self._layout.letters or filters.shape[1] > 1 else filters[:, 0]
 
     @property
+    def rank1_(self) -> Rank1:
+        """Each filter of several channels as a topography times a waveform, as near as such a product comes: a `Rank1`."""
+        return rank1_of(self._fitted().filters())
+
+    @property
     def beta_(self) -> float:
         """The weight of the l1 norm: ``beta``, or what ``beta_ratio`` made of it."""
         beta: float = self._fitted().settings()["beta"]
@@ -397,8 +414,12 @@ class OnlineCSC(Parameters):
         """Returns the axes of new data: those that were set, or those that were learned from."""
         return self._layout.letters if self.axes is None and "C" in self._layout.letters else self.axes
 
+    def _window(self) -> int | None:
+        """Returns the values of a window, if signals are cut into some."""
+        return window_length(self.window, self.sfreq)
+
     def _source(self, X: Any, mask: Any) -> Reader | Stream:
-        source = source_of(X, self._axes(), self._layout.rank, mask)
+        source = source_of(X, self._axes(), self._layout.rank, mask, self._window())
         split_weights(self.weights, source)
         return source
 
@@ -433,7 +454,9 @@ class OnlineCSC(Parameters):
         self._fitted()
         source = self._source(X, mask)
         settings, filters = self._coding(source.dtype)
-        return code_all(settings, filters, source, threads_of(self.threads))
+        codes = code_all(settings, filters, source, threads_of(self.threads))
+        codes.sfreq = self.sfreq
+        return codes
 
     def fit_transform(self, X: Any, y: object = None, mask: Any = None) -> Codes:
         """Calls `fit`, then `transform` with the filters that were learned.
@@ -474,6 +497,8 @@ class OnlineCSC(Parameters):
         samples = [reconstruct_one(part, filters, settings) for part in parts]
         if original is not None and parts:
             originals = reader(original, self._axes(), self._layout.rank, single=is_single(X))
+            window = self._window()
+            originals = originals if window is None else originals.cut(window)
             if len(originals) != len(samples):
                 raise ValueError(f"original: expected {counted(len(samples), 'sample')}, as there are codes, found {len(originals)}")
             samples = [_native.undo(settings["preprocess"], originals(i), x) for i, x in enumerate(samples)]
@@ -481,6 +506,11 @@ class OnlineCSC(Parameters):
             samples = [with_channels(sample, settings, self._layout.rank) for sample in samples]
         letters = self._letters(max((len(sample) for sample in samples), default=filters.shape[1]))
         layout = Layout(letters.replace("N", ""))
+        if isinstance(X, Codes) and X.windows is not None:
+            recordings = X.windows[:, 0]
+            samples = [
+                np.concatenate([samples[i] for i in np.flatnonzero(recordings == n)], axis=-1) for n in np.unique(recordings)
+            ]
         turned = [layout.turn_back(sample) for sample in samples]
         return turned[0] if is_single(X) else assemble(turned, letters)
 

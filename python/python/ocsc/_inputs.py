@@ -147,9 +147,43 @@ class Reader:
         """Whether what was given is an array with an axis of samples."""
         self.coefficients: Array | None = None
         """The weights of the codes' coefficients in the penalty, flat."""
+        self.windows: Array | None = None
+        """Where samples were cut from: (recording, first value) of each; none if they are whole."""
 
     def __len__(self) -> int:
         return self._length
+
+    def cut(self, length: int) -> Reader:
+        """Returns a reader of windows of this length along W, as the program cuts them: a rest shorter than half a window goes with
+        the last."""
+        if self.layout.rank > 1:
+            raise ValueError(f"window: expected signals, which have no H and D, found samples with the axes {self.layout.letters}")
+        along = self.layout.letters.index("W")
+        shapes = self.shapes
+        if shapes is None:
+            shapes = [np.shape(self._get(i)) for i in range(self._length)]
+        totals = [shapes[i if len(shapes) > 1 else 0][along] for i in range(self._length)]
+        pieces: list[tuple[int, slice]] = []
+        for number, total in enumerate(totals):
+            rest = total % length
+            count = max(total // length + int(rest >= length - rest), 1)
+            ends = [*(length * (i + 1) for i in range(count - 1)), total]
+            pieces.extend((number, slice(length * i, end)) for i, end in enumerate(ends))
+
+        def piece(values: Any, index: int) -> Any:
+            # Masks may lack the channels, wherever those are.
+            letters = self.layout.letters if np.ndim(values) == len(self.layout.letters) else self.layout.letters.replace("C", "")
+            return values[tuple(pieces[index][1] if letter == "W" else slice(None) for letter in letters)]
+
+        def get(index: int) -> Any:
+            return piece(self._get(pieces[index][0]), index)
+
+        own_mask = self._mask
+        mask = None if own_mask is None else lambda index: piece(np.asarray(own_mask(pieces[index][0])), index)
+        lengths = [tuple(part.stop - part.start if i == along else n for i, n in enumerate(shapes[0])) for _, part in pieces]
+        windows = Reader(get, len(pieces), self.layout, mask, self.dtype, lengths, self.is_one, self.is_stack)
+        windows.windows = np.array([(number, part.start) for number, part in pieces], np.int64)
+        return windows
 
     def sizes(self) -> list[tuple[int, tuple[int, int, int, int]]]:
         """Returns the shapes (channel, depth, height, width) that occur, as far as they are known without reading, each with the
@@ -300,9 +334,36 @@ def split_weights(weights: Any, source: Reader | Stream) -> Any:
     return None
 
 
-def source_of(X: Any, axes: str | None, rank: int | None, mask: Any) -> Reader | Stream:
-    """Returns a reader or a stream of whatever users call data."""
-    return Stream(X, axes, rank, mask) if is_stream(X) else reader(X, axes, rank, mask)
+def source_of(
+    X: Any, axes: str | None, rank: int | None, mask: Any, window: int | None = None, single: bool = False
+) -> Reader | Stream:
+    """Returns a reader or a stream of whatever users call data, in windows of this length if there is one."""
+    if is_stream(X):
+        if window is not None:
+            raise ValueError("window: expected arrays or lists to cut, found an iterator; draw windows from it instead")
+        return Stream(X, axes, rank, mask)
+    source = reader(X, axes, rank, mask, single)
+    return source if window is None else source.cut(window)
+
+
+def window_length(window: Any, sfreq: Any) -> int | None:
+    """Returns the values of a window: a number of them, or seconds such as '5s', for which the rate must be known."""
+    if sfreq is not None and not (isinstance(sfreq, (int, float, np.number)) and np.isfinite(sfreq) and sfreq > 0):
+        raise ValueError(f"sfreq: expected values per second, above 0, found {sfreq!r}")
+    if window is None:
+        return None
+    if isinstance(window, str) and window.endswith("s"):
+        try:
+            seconds = float(window[:-1])
+        except ValueError:
+            seconds = np.nan
+        if np.isfinite(seconds) and seconds > 0:
+            if sfreq is None:
+                raise ValueError(f"window: expected sfreq, the values per second, beside {window!r}, or a number of values")
+            return max(1, round(seconds * float(sfreq)))
+    elif isinstance(window, (int, np.integer)) and not isinstance(window, bool) and window > 0:
+        return int(window)
+    raise ValueError(f"window: expected a number of values such as 2048, or seconds such as '5s', found {window!r}")
 
 
 def stack_reader(data: Any, axes: str | None, rank: int | None, mask: Any, single: bool) -> Reader:

@@ -87,6 +87,18 @@ def evaluate(
     tol: float | None,
     threads: int | None,
 ) -> dict[str, float]: ...
+def events(
+    filters: _Array,
+    boundary: str,
+    shape: tuple[int, int, int],
+    filter: npt.NDArray[np.int64],
+    position: npt.NDArray[np.int64],
+    value: npt.NDArray[np.float64],
+    energy: float,
+    threshold: float,
+    min_distance: tuple[int, int, int] | None,
+    align: str,
+) -> dict[str, _Array]: ...
 def free_memory() -> int | None: ...
 def heldout(
     settings: dict[str, Any],
@@ -117,6 +129,16 @@ def reconstruct(
 def replace_file(path: str | os.PathLike[str], fill: Callable[[Path], None]) -> None: ...
 def settings() -> list[Setting]: ...
 def ssim(reference: _Item, estimate: _Item, peak: float) -> float: ...
+def stitch_events(
+    filter: npt.NDArray[np.int64],
+    position: npt.NDArray[np.int64],
+    amplitude: npt.NDArray[np.float64],
+    energy: npt.NDArray[np.float64],
+    counts: list[int],
+    starts: list[int],
+    energies: list[float],
+    distance: int,
+) -> dict[str, _Array]: ...
 def tune(
     settings: dict[str, Any],
     start: str | _Array,

@@ -66,6 +66,8 @@ class Parameters:
     preset: str | None
     per_channel: bool
     scoring: str
+    window: int | str | None
+    sfreq: float | None
 
     def __init__(
         self,
@@ -128,6 +130,8 @@ class Parameters:
         preset: str | None = None,
         per_channel: bool = False,
         scoring: str = 'objective',
+        window: int | str | None = None,
+        sfreq: float | None = None,
     ) -> None:
         """Keeps the parameters as they are given; `fit` checks them.
 
@@ -170,10 +174,10 @@ class Parameters:
             Precision that everything is computed in: f32 or f64. With auto, f64 for data in f64 and f32 for others.
             Arrays of either precision are taken without conversion of the whole.
         axes : str, optional
-            What the axes of arrays mean: N samples, C channels, D depth or time, H height, W width. By default
-            samples come first and have the axes of ``filter_shape``: (N, W), (N, H, W) or (N, D, H, W). For lists
-            and iterators the letters are those of one sample; an N is ignored there. Without an N, an array with
-            just these axes is one sample.
+            What the axes of arrays mean: N samples, C channels, D depth, H height, W width; T, time, is the W of
+            signals, and the D of video where there is a W too. By default samples come first and have the axes of
+            ``filter_shape``: (N, W), (N, H, W) or (N, D, H, W). For lists and iterators the letters are those of
+            one sample; an N is ignored there. Without an N, an array with just these axes is one sample.
         preprocess : str, default='none'
             none, or steps such as lowpass=5,scale, each at most once: gray (first), mean, scale (by the standard
             deviation) or scale=NUMBER, lowpass=LAMBDA (minus the smooth part), whiten=ORDER (signals), lcn (local
@@ -289,4 +293,11 @@ class Parameters:
         scoring : {'objective', 'heldout'}, default='objective'
             What `score` returns: minus the mean objective, which compares estimators of equal beta; or
             `ocsc.heldout_score`, which compares any.
+        window : int or str, optional
+            Cut signals into windows: a number of values (2048) or seconds ('5s', which needs ``sfreq``); a rest
+            shorter than half a window goes with the last. Codes are those of the windows; `Codes.events` and
+            `inverse_transform` put them together again.
+        sfreq : float, optional
+            Values per second of signals, or frames per second of video, for ``window`` in seconds and for the times
+            of `Codes.events`.
         """

@@ -1,4 +1,4 @@
-"""Draws pictures of dictionaries, of runs and of reconstructions with matplotlib.
+"""Draws pictures of dictionaries, of runs, of reconstructions, of activations and of events with matplotlib.
 
 matplotlib is not needed otherwise, and is not imported before the first picture. Each function draws into axes that are
 given or makes new ones, returns them, and leaves showing and saving to the caller::
@@ -19,36 +19,22 @@ import numpy as np
 import numpy.typing as npt
 
 from . import metrics
+from ._canvas import INKS, PAPER, RULE, TEXT, duration, new_axes
+from ._codes import Codes
 from ._coding import full_filters
 from ._estimator import RECORD, OnlineCSC
 from ._inputs import Array, Layout, item, numeric
 from ._native import axes as parse_axes
+from ._plot_signals import activations, events, topomap
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-INKS = ("#2563a8", "#c2571a", "#2f7d4f", "#8b4aa8", "#a8831d", "#b03a5b")
-"""The lines of channels, in their order; further ones begin again. As the program draws them."""
-
-PAPER, RULE = "#f6f6f4", "#cdcdc8"
-"""Behind a line plot, and its zero line."""
 
 SAMPLES_AND_SECONDS = {"samples": "samples", "seconds": "seconds of learning", "step": "steps"}
 """What curves run over, and what their axis says."""
 
 WIDE = {"x": 100.0, "y": 10.0}
 """From this ratio of the largest value to the smallest, a logarithmic axis pays."""
-
-
-def _new_axes(rows: int, columns: int, width: float, height: float) -> Array:
-    """Returns a new figure's axes (rows, columns), of this size in inches."""
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise ImportError("ocsc.plot: expected matplotlib; pip install matplotlib") from error
-    _, grid = plt.subplots(rows, columns, figsize=(width, height), squeeze=False, layout="constrained")
-    axes: Array = grid
-    return axes
 
 
 # Dictionaries
@@ -62,6 +48,10 @@ def dictionary(
     columns: int | None = None,
     cmap: str = "gray",
     title: str | None = None,
+    order: str | Sequence[int] | Array | None = "variance",
+    sfreq: float | None = None,
+    codes: Codes | None = None,
+    numbers: bool | None = None,
 ) -> Axes:
     """Draws all filters in ascending order of variance, on a near-square grid, as the program's ``ocsc show`` does.
 
@@ -84,6 +74,16 @@ def dictionary(
         The colours of filters of one or two channels, from minus to plus the largest magnitude.
     title : str, optional
         Instead of what is shown in words.
+    order : {'variance', 'count'}, sequence of int, or None
+        By ascending variance; by descending number of non-zeros in `codes`; these filters in this order; or, with None, as they are
+        numbered.
+    sfreq : float, optional
+        Values per second of signals: the axis below the last row is in seconds or milliseconds instead of values. By default that
+        of the estimator.
+    codes : Codes, optional
+        Write beside each filter's number how many non-zeros it has in these.
+    numbers : bool, optional
+        Write the number of each filter into its cell; by default for signals, and for all filters where there are `codes`.
 
     Returns
     -------
@@ -95,8 +95,9 @@ def dictionary(
     >>> ax = ocsc.plot.dictionary(np.random.default_rng(0).standard_normal((16, 8, 8)))  # doctest: +SKIP
     """
     full = _full(filters, axes)
-    order = np.argsort(_variance(full), kind="stable")
-    shown = full[order] / _peaks(full[order])
+    counts = None if codes is None else np.bincount(codes.filter, minlength=len(full))
+    chosen = _order(full, order, counts)
+    shown = full[chosen] / _peaks(full[chosen])
     n, channels, depth, height, width = shown.shape
     is_signal = depth == height == 1
     panels = 1 if is_signal else depth * (channels if channels == 2 else 1)
@@ -106,11 +107,16 @@ def dictionary(
     if ax is None:
         # Line plots are twice as wide as high.
         ratio = across * (2.0 if is_signal else aspect) / down
-        ax = _new_axes(1, 1, 6.0, min(max(6.0 / ratio, 1.0), 12.0) + 0.4)[0, 0]
+        ax = new_axes(1, 1, 6.0, min(max(6.0 / ratio, 1.0), 12.0) + 0.4)[0, 0]
         assert ax is not None
+    labels = [str(k) if counts is None else f"{k}: {counts[k]}" for k in chosen]
+    if not (is_signal or counts is not None if numbers is None else numbers):
+        labels = []
     if is_signal:
-        _lines(ax, shown[:, :, 0, 0], across, down)
+        rate = filters.sfreq if sfreq is None and isinstance(filters, OnlineCSC) else sfreq
+        _lines(ax, shown[:, :, 0, 0], across, down, labels, rate)
     else:
+        _label_tiles(ax, shown, across, labels)
         mosaic = _mosaic(shown, across, down)
         if mosaic.shape[-1] == 1:
             ax.imshow(mosaic[..., 0], cmap=cmap, vmin=-1.0, vmax=1.0, interpolation="nearest")
@@ -119,7 +125,9 @@ def dictionary(
             colours = np.concatenate([np.nan_to_num(0.5 + 0.5 * mosaic), opacity], axis=-1)
             ax.imshow(colours, interpolation="nearest")
     ax.set_axis_off()
-    ax.set_title(_legend(shown.shape) if title is None else title, fontsize="medium", wrap=True)
+    how = {"variance": " by variance", "count": " by use"}.get(order, "") if isinstance(order, str) else ""
+    words = _legend(shown.shape, how) + ("" if counts is None else "; number: non-zeros")
+    ax.set_title(words if title is None else title, fontsize="medium", wrap=True)
     return ax
 
 
@@ -196,7 +204,34 @@ def _mosaic(filters: Array, across: int, down: int) -> Array:
     return mosaic
 
 
-def _lines(ax: Axes, filters: Array, across: int, down: int) -> None:
+def _label_tiles(ax: Axes, filters: Array, across: int, labels: list[str]) -> None:
+    """Writes labels into the upper left corners of the tiles of a mosaic."""
+    _, panels, height, width, _ = _colours(filters).shape
+    gap = 1 if panels == 1 else 2
+    tile_width = panels * (width + 1) - 1
+    for i, label in enumerate(labels):
+        top, left = i // across * (height + gap), i % across * (tile_width + gap)
+        style = {"facecolor": "white", "alpha": 0.7, "edgecolor": "none", "pad": 0.6}
+        ax.text(left - 0.4, top - 0.4, label, fontsize=5.5, color="#20201e", ha="left", va="top", bbox=style)
+
+
+def _order(full: Array, order: str | Sequence[int] | Array | None, counts: Array | None) -> list[int]:
+    """Returns the numbers of the filters to draw, in their order."""
+    if order is None:
+        return list(range(len(full)))
+    if isinstance(order, str):
+        if order == "count" and counts is not None:
+            return [int(k) for k in np.argsort(-counts[: len(full)], kind="stable")]
+        if order == "variance":
+            return [int(k) for k in np.argsort(_variance(full), kind="stable")]
+        raise ValueError(f"order: expected 'variance', 'count' (with codes), numbers of filters or None, found {order!r}")
+    chosen = [int(k) for k in order]
+    if not chosen or min(chosen) < 0 or max(chosen) >= len(full):
+        raise ValueError(f"order: expected numbers of filters below {len(full)}, found {order!r}")
+    return chosen
+
+
+def _lines(ax: Axes, filters: Array, across: int, down: int, labels: list[str], rate: float | None) -> None:
     """Draws filters (K, C, W) as lines, in cells of 2 x 1 with a gap between them."""
     from matplotlib.patches import Rectangle
 
@@ -210,15 +245,24 @@ def _lines(ax: Axes, filters: Array, across: int, down: int) -> None:
         # The first channel last, so that it lies on top.
         for c in reversed(range(channels)):
             ax.plot(left + place, middle + reach * filters[i, c], color=INKS[c % len(INKS)], linewidth=0.8, zorder=2)
+        if labels:
+            style = {"facecolor": PAPER, "alpha": 0.8, "edgecolor": "none", "pad": 0.6}
+            ax.text(left + 0.04, middle + 0.47, labels[i], fontsize=6, color=TEXT, ha="left", va="top", zorder=3, bbox=style)
+    bottom = -(down - 1) * (1 + gap) - 0.5
+    # One axis of time, below the first column: all cells have the same.
+    for end, length in ((margin, 0), (2 - margin, width - 1)):
+        ax.vlines(end, bottom - 0.05, bottom, color=TEXT, linewidth=0.6)
+        text = "0" if length == 0 else duration(length, rate)
+        ax.text(end, bottom - 0.07, text, fontsize=6, color=TEXT, ha="left" if length == 0 else "right", va="top")
     ax.set_xlim(0, across * (2 + gap) - gap)
-    ax.set_ylim(-(down - 1) * (1 + gap) - 0.5, 0.5)
+    ax.set_ylim(bottom - 0.25, 0.5)
     ax.set_aspect("equal")
 
 
-def _legend(shape: tuple[int, ...]) -> str:
+def _legend(shape: tuple[int, ...], how: str) -> str:
     """Returns what is shown, in words."""
     n, channels, depth, height, _ = shape
-    words = [f"{n} filters by variance" if n > 1 else "1 filter"]
+    words = [f"{n} filters{how}" if n > 1 else "1 filter"]
     if channels > 1 and depth == height == 1:
         words.append(f"a line for each of {channels} channels")
     elif channels == 2:
@@ -287,7 +331,7 @@ def curve(
         raise ValueError(f"x: expected one of {', '.join(SAMPLES_AND_SECONDS)}, found {x!r}")
     records = _records(history)
     if ax is None:
-        ax = _new_axes(1, 1, 6.0, 4.0)[0, 0]
+        ax = new_axes(1, 1, 6.0, 4.0)[0, 0]
         assert ax is not None
     place, objective = records[x].astype(float), records["objective"]
     width = _mean_width(records["pass"]) if mean is None else int(mean)
@@ -414,7 +458,7 @@ def triplet(
     if ax is None:
         ratio = first.shape[0] / first.shape[1] if not is_signal else 0.0
         height = 4.5 if is_signal else min(max(3.0 * ratio, 1.0), 8.0) + 0.5
-        ax = _new_axes(*((3, 1) if is_signal else (1, 3)), 9.0, height).ravel()
+        ax = new_axes(*((3, 1) if is_signal else (1, 3)), 9.0, height).ravel()
     places: list[Axes] = list(ax)
     if len(places) != 3:
         raise ValueError(f"ax: expected three axes, found {len(places)}")
@@ -473,4 +517,4 @@ def _draw_sample(ax: Axes, picture: Array, ends: tuple[float, float], cmap: str)
         ax.imshow(_gray(picture)[..., 0], cmap=cmap, vmin=ends[0], vmax=ends[1], interpolation="nearest")
 
 
-__all__ = ["curve", "dictionary", "triplet"]
+__all__ = ["activations", "curve", "dictionary", "events", "topomap", "triplet"]

@@ -1,0 +1,40 @@
+"""Find heartbeats in an ECG, without being told what a heartbeat looks like.
+
+Needs matplotlib and scipy. `python heartbeats.py [folder]` writes heartbeats.png there. The reference is no truth but another
+detector, scipy's peaks of the ECG between 8 and 25 Hz; there are no annotations with this recording."""
+
+import os
+import sys
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+from scipy.signal import butter, find_peaks, sosfiltfilt
+
+import ocsc
+
+DATA = Path(os.environ.get("OCSC_DATA", Path(__file__).resolve().parents[3] / "shared/data"))
+OUT = Path(sys.argv[1] if len(sys.argv) > 1 else ".")
+
+# The task: three filters of 0.2 s; the one with the most energy is the beat, and its events are the beats.
+ecg = np.load(DATA / "signals/ecg_360hz.npy")
+settings = dict(preprocess="lowpass=5", boundary="free", axes="T", window="10s", sfreq=360)
+model = ocsc.OnlineCSC(n_filters=3, filter_shape=72, beta_ratio=0.3, passes=10, **settings)
+events = model.fit_transform(ecg).events(min_distance=108)  # 0.3 s
+beats = events[events["filter"] == np.bincount(events["filter"], events["energy"]).argmax()]
+
+band = sosfiltfilt(butter(2, [8, 25], "band", fs=360, output="sos"), ecg)
+reference = find_peaks(band, distance=108, height=0.4 * np.quantile(band, 0.99))[0] / 360
+apart = np.abs(beats["time"][:, None] - reference)
+precision, recall = np.mean(apart.min(1) <= 0.05), np.mean(apart.min(0) <= 0.05)
+print(f"{len(beats)} beats, {len(reference)} by the reference: precision {precision:.3f}, recall {recall:.3f} within 50 ms")
+print(f"{60 / np.median(np.diff(beats['time'])):.0f} beats per minute")
+
+figure, axes = plt.subplots(3, 1, figsize=(10, 7.5), layout="constrained", height_ratios=[2, 2, 1])
+shown = slice(21600, 25200)
+x = ocsc.preprocess(ecg[None, shown], "lowpass=5", axes="NT")[0]
+ocsc.plot.activations(x, ocsc.code(x[None], model.filters_, model.beta_, boundary="free"), axes[[0, 2]], sfreq=360)
+near = beats[(beats["position"] >= shown.start) & (beats["position"] < shown.stop)].copy()
+near["position"] -= shown.start
+ocsc.plot.events(near, ecg[shown], axes[1], sfreq=360)
+figure.savefig(OUT / "heartbeats.png", dpi=100)
