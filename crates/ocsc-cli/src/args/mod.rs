@@ -72,7 +72,7 @@ pub(crate) enum Command {
     Events(Events),
     /// Turn codes back into images
     #[command(
-        after_help = "Examples:\n  ocsc reconstruct model.safetensors codes/ --out images/\n  ocsc reconstruct model.safetensors codes/ --out images/ --original photos/\n\nCodes describe samples after preprocessing. What it took out (mean, smooth part, contrast) is not in them, so it is\ntaken from the originals, which are found by the paths that the codes recorded: name the data as for `ocsc code`."
+        after_help = "Examples:\n  ocsc reconstruct model.safetensors codes/ --out images/\n  ocsc reconstruct model.safetensors codes/ --out images/ --original photos/\n  ocsc reconstruct model.safetensors codes/ --out sources/ --each-filter    (what each filter stands for)\n\nCodes describe samples after preprocessing. What it took out (mean, smooth part, contrast) is not in them, so it is\ntaken from the originals, which are found by the paths that the codes recorded: name the data as for `ocsc code`."
     )]
     Reconstruct(Reconstruct),
     /// Objective, duality gap, PSNR and non-zeros on a set of samples
@@ -370,6 +370,12 @@ pub(crate) struct Reconstruct {
     /// What to write: exact arrays, pictures stretched to their range (with --original, to that of the original), or both
     #[arg(long, value_enum, default_value = "both")]
     pub(crate) format: Format,
+    /// Reconstruct what these filters alone stand for, by their numbers from 0: 3,5
+    #[arg(long, value_delimiter = ',', value_name = "K,K,...")]
+    pub(crate) only: Vec<usize>,
+    /// Reconstruct what each filter (of --only) stands for by itself: NAME-filter07.npy and so on, which add up to the whole
+    #[arg(long)]
+    pub(crate) each_filter: bool,
     /// The data that were coded: reconstructions then come back as before preprocessing
     #[arg(long, num_args = 1.., value_name = "DATA")]
     pub(crate) original: Vec<PathBuf>,

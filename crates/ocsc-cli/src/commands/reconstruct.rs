@@ -8,9 +8,10 @@ use crate::run::folder::{code_files, make_folder, say_existing};
 use crate::run::model::{self, Prepared};
 use crate::run::original::Originals;
 use crate::run::outputs::Outputs;
-use anyhow::{Context, Result};
-use ocsc::{Dictionary, replace};
+use anyhow::{Context, Result, bail, ensure};
+use ocsc::{Code, Dictionary, Sample, replace};
 use std::path::{Path, PathBuf};
+
 /// `ocsc reconstruct`.
 pub(crate) fn run(args: &Reconstruct, console: &Console) -> Result<()> {
     // In f64, whatever the codes were computed in: this is the way out.
@@ -22,6 +23,7 @@ pub(crate) fn run(args: &Reconstruct, console: &Console) -> Result<()> {
             Some(Source::open(data, &options).context("--original")?)
         }
     };
+    check_filters(args, saved.dictionary.n_filters())?;
     let paths = code_files(&args.codes)?;
     spare_inputs(args, source.as_ref(), &paths, &saved.dictionary, console)?;
     // All of it before anything is written.
@@ -35,6 +37,7 @@ pub(crate) fn run(args: &Reconstruct, console: &Console) -> Result<()> {
         None => None,
     };
     let (dictionary, boundary) = (saved.dictionary, saved.config.boundary);
+    let parts = parts(args, dictionary.n_filters());
     make_folder(&args.out)?;
     replace::remove_leftovers_in(&args.out);
     console::catch_interrupts();
@@ -54,32 +57,26 @@ pub(crate) fn run(args: &Reconstruct, console: &Console) -> Result<()> {
             true => (rank.saturating_sub(1), code.shape()[2 - dictionary.rank().min(2)]),
             false => (rank, dictionary.shape().channels),
         };
-        let results = Results::of(args, path, rank, channels);
-        no_pictures += usize::from(args.format == Format::Both && results.png.is_none());
-        if args.skip_existing && results.are_there()? {
-            bar.advance(1, "");
-            continue;
-        }
         let here = || path.display().to_string();
-        let sample = code.reconstruct(&dictionary, boundary).with_context(here)?;
-        let (sample, range) = match &originals {
-            Some(originals) => originals.bring_back(path, sample).with_context(here)?,
-            None => {
-                let range = sample.extremes();
-                (preprocess.with_channels(sample, dictionary.rank()), range)
+        let mut is_picture = true;
+        for part in &parts {
+            let results = Results::of(args, path, *part, dictionary.n_filters(), [rank, channels]);
+            is_picture &= results.png.is_some();
+            if args.skip_existing && results.are_there()? {
+                continue;
             }
-        };
-        if let Some(npy) = &results.npy {
-            write::write_npy(npy, &sample, rank)?;
-        }
-        if let Some(png) = &results.png {
-            // A constant, as an empty code gives, is drawn in the middle of the gray values.
-            let (low, high) = match range {
-                (low, high) if low < high => (low, high),
-                (value, _) => (value - 1.0, value + 1.0),
+            let code = chosen(&code, *part, args).with_context(here)?;
+            let sample = code.reconstruct(&dictionary, boundary).with_context(here)?;
+            let (sample, range) = match &originals {
+                Some(originals) => originals.bring_back(path, sample).with_context(here)?,
+                None => {
+                    let range = sample.extremes();
+                    (preprocess.with_channels(sample, dictionary.rank()), range)
+                }
             };
-            write::write_png(png, &sample, low, high)?;
+            results.write(&sample, rank, range)?;
         }
+        no_pictures += usize::from(args.format == Format::Both && !is_picture);
         bar.advance(1, "");
     }
     drop(bar);
@@ -110,15 +107,49 @@ fn spare_inputs(
     let mut n_there = 0;
     for code in codes {
         // Whether there will be a picture is not known before the code is read.
-        let results = Results::of(args, code, 2, dictionary.shape().channels);
         let mut any = false;
-        for path in [results.npy, results.png].iter().flatten() {
-            any |= files.write("--out", path)?;
+        for part in parts(args, dictionary.n_filters()) {
+            let results = Results::of(args, code, part, dictionary.n_filters(), [2, dictionary.shape().channels]);
+            for path in [results.npy, results.png].iter().flatten() {
+                any |= files.write("--out", path)?;
+            }
         }
         n_there += usize::from(any);
     }
     say_existing("reconstruction", n_there, codes.len(), &args.out, args.skip_existing, console);
     Ok(())
+}
+
+/// Checks that the filters asked for are there, and that what stays of a sample can be told apart.
+fn check_filters(args: &Reconstruct, n_filters: usize) -> Result<()> {
+    if let Some(wrong) = args.only.iter().find(|k| **k >= n_filters) {
+        bail!("--only: expected numbers of filters below {n_filters}, found {wrong}");
+    }
+    let parts = !args.only.is_empty() || args.each_filter;
+    ensure!(
+        !parts || args.original.is_empty(),
+        "--original: expected none beside --only and --each-filter: what preprocessing took out belongs to no filter"
+    );
+    Ok(())
+}
+
+/// The reconstructions of a code: of all filters that are asked for (none), or of each of them alone.
+fn parts(args: &Reconstruct, n_filters: usize) -> Vec<Option<usize>> {
+    match (args.each_filter, args.only.is_empty()) {
+        (false, _) => vec![None],
+        (true, true) => (0..n_filters).map(Some).collect(),
+        (true, false) => args.only.iter().copied().map(Some).collect(),
+    }
+}
+
+/// What of a code is reconstructed.
+fn chosen(code: &Code<f64>, part: Option<usize>, args: &Reconstruct) -> Result<Code<f64>> {
+    let is_wanted = |k: usize| match part {
+        Some(part) => k == part,
+        None => args.only.is_empty() || args.only.contains(&k),
+    };
+    let atoms = code.atoms().iter().copied().filter(|atom| is_wanted(atom.filter as usize)).collect();
+    Ok(Code::new(code.n_filters(), code.shape(), atoms)?)
 }
 
 /// The files of one reconstruction.
@@ -129,12 +160,32 @@ struct Results {
 }
 
 impl Results {
-    /// Of the code in a file, whose samples have `rank` spatial axes and so many channels.
-    fn of(args: &Reconstruct, code: &Path, rank: usize, channels: usize) -> Self {
-        let path = |ending: &str| args.out.join(code.file_stem().unwrap_or_default()).with_added_extension(ending);
+    /// Of the code in a file, or of one filter's part of it, whose samples have so many spatial axes and channels.
+    fn of(args: &Reconstruct, code: &Path, part: Option<usize>, n_filters: usize, [rank, channels]: [usize; 2]) -> Self {
+        let mut name = code.file_stem().unwrap_or_default().to_owned();
+        if let Some(k) = part {
+            let width = n_filters.saturating_sub(1).to_string().len();
+            name.push(format!("-filter{k:0width$}"));
+        }
+        let path = |ending: &str| args.out.join(&name).with_added_extension(ending);
         let is_picture = rank == 2 && matches!(channels, 1 | 3);
         let png = args.format == Format::Png || (args.format == Format::Both && is_picture);
         Results { npy: (args.format != Format::Png).then(|| path("npy")), png: png.then(|| path("png")) }
+    }
+
+    fn write(&self, sample: &Sample<f64>, rank: usize, range: (f64, f64)) -> Result<()> {
+        if let Some(npy) = &self.npy {
+            write::write_npy(npy, sample, rank)?;
+        }
+        if let Some(png) = &self.png {
+            // A constant, as an empty code gives, is drawn in the middle of the gray values.
+            let (low, high) = match range {
+                (low, high) if low < high => (low, high),
+                (value, _) => (value - 1.0, value + 1.0),
+            };
+            write::write_png(png, sample, low, high)?;
+        }
+        Ok(())
     }
 
     fn are_there(&self) -> Result<bool> {

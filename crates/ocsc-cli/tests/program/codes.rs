@@ -127,3 +127,29 @@ fn show_and_info() {
     assert!(json["checkpoint"].is_null());
     assert_eq!(json["config"], model(&bench.path("m.safetensors")).config);
 }
+
+#[test]
+fn single_filters_are_reconstructed_and_add_up() {
+    let bench = Bench::with_model();
+    bench.run("code m.safetensors test.npy --out codes").ok();
+    bench.run("reconstruct m.safetensors codes --format npy --out whole").ok();
+    bench.run("reconstruct m.safetensors codes --format npy --each-filter --out each").ok();
+    bench.run("reconstruct m.safetensors codes --format npy --only 1,3 --out pair").ok();
+    bench.run("reconstruct m.safetensors codes --format npy --only 1,3 --each-filter --out two").ok();
+    assert_eq!((bench.names("each").len(), bench.names("pair").len(), bench.names("two").len()), (8, 2, 4));
+    let read = |name: &str| read_npy::<f64>(&bench.path(name));
+    for sample in ["test-0000", "test-0001"] {
+        let each: Vec<_> = (0..4).map(|k| read(&format!("each/{sample}-filter{k}.npy"))).collect();
+        let close = |a: ndarray::ArrayD<f64>, b: ndarray::ArrayD<f64>| (&a - &b).iter().all(|d| d.abs() < 1e-12);
+        assert!(close(&each[0] + &each[1] + &each[2] + &each[3], read(&format!("whole/{sample}.npy"))));
+        assert!(close(&each[1] + &each[3], read(&format!("pair/{sample}.npy"))));
+        assert!(close(each[3].clone(), read(&format!("two/{sample}-filter3.npy"))));
+        assert!(each.iter().any(|part| part.iter().any(|v| v.abs() > 0.01)));
+    }
+    let refused = |words: &str, parts: &[&str]| {
+        bench.run(&format!("reconstruct m.safetensors codes --out x {words}")).refused(1, parts);
+        assert!(!bench.path("x").exists());
+    };
+    refused("--only 4", &["--only", "below 4", "4"]);
+    refused("--each-filter --original test.npy", &["--original", "belongs to no filter"]);
+}
