@@ -20,7 +20,7 @@ def run(name, folder):
     image = pytest.importorskip("matplotlib.image", reason="matplotlib is not installed")
     if name == "heartbeats":
         pytest.importorskip("scipy.signal", reason="scipy is not installed")
-    elif name != "transcribe_piano":
+    elif name in ("denoise", "inpaint", "learn_and_code", "textures"):
         pytest.importorskip("PIL", reason="Pillow is not installed")
     environment = {**os.environ, "MPLBACKEND": "Agg"}
     command = [sys.executable, "-W", "error::UserWarning", EXAMPLES / f"{name}.py", folder]
@@ -61,6 +61,18 @@ def test_heartbeats(tmp_path):
     precision, recall = (float(n) for n in re.search(r"precision ([\d.]+), recall ([\d.]+)", text).groups())
     assert precision > 0.97 and recall > 0.97
     assert 90 <= int(re.search(r"(\d+) beats per minute", text).group(1)) <= 115
+
+
+def test_meg_atoms(tmp_path):
+    _, (topographies, waveforms, _, precision, recall) = run("meg_atoms", tmp_path)
+    assert topographies > 0.98 and waveforms > 0.98 and precision > 0.95 and recall > 0.95
+
+
+def test_textures(tmp_path):
+    pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+    text, _ = run("textures", tmp_path)
+    pooled, pixels = (float(n) for n in re.search(r"accuracy ([\d.]+) by pooled codes, ([\d.]+) by pixels", text).groups())
+    assert pooled > 0.3 and pooled > 1.5 * pixels
 
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.stem)
