@@ -58,7 +58,10 @@ fn events<T: Real>(args: &Events, console: &Console) -> Result<()> {
     let samples = Prepared::new(&source, &config.preprocess).sized(&sizes);
     let config = sparsity::with_beta(&args.coding.settings, config.clone(), dictionary, &samples, ranks, console)?;
     let mut coder = coder(&config, dictionary, config.tol)?;
-    let mut table = Table::new(args, dictionary.rank(), dictionary.shape(), options);
+    let mut table = Table {
+        is_per_channel: config.preprocess.is_per_channel(),
+        ..Table::new(args, dictionary.rank(), dictionary.shape(), options)
+    };
     let mut bar = console.progress("coding", source.len(), 0);
     console::catch_interrupts();
     let monitor = bar.monitor();
@@ -128,6 +131,7 @@ fn options(args: &Events, rank: usize) -> Result<Options> {
 struct Table<'a> {
     args: &'a Events,
     rank: usize,
+    is_per_channel: bool,
     filter: Shape,
     options: Options,
     /// By recording: what it is called, its rate, its windows.
@@ -142,7 +146,8 @@ struct Table<'a> {
 impl<'a> Table<'a> {
     fn new(args: &'a Events, rank: usize, filter: Shape, options: Options) -> Self {
         let (recordings, sparsity) = (BTreeMap::new(), Sparsity::default());
-        Table { args, rank, filter, options, recordings, sparsity, gap: 0.0, unconverged: 0, skipped: Vec::new() }
+        let (is_per_channel, gap, unconverged, skipped) = (false, 0.0, 0, Vec::new());
+        Table { args, rank, is_per_channel, filter, options, recordings, sparsity, gap, unconverged, skipped }
     }
 
     /// Adds the events of a sample of this energy, a piece of a recording.
@@ -166,14 +171,15 @@ impl<'a> Table<'a> {
         if let (0, Some(first)) = (samples, self.skipped.first()) {
             bail!("none of {} could be coded; the first: {first}", counted(self.skipped.len(), "sample"));
         }
-        let places = if self.rank == 1 { "position" } else { "z,y,x" };
+        let is_line = self.rank == 1 && !self.is_per_channel;
+        let places = if is_line { "position" } else { "z,y,x" };
         let mut text = format!("sample,filter,time,{places},amplitude,energy\n");
         let (mut total, mut used) = (0, std::collections::BTreeSet::new());
         for (cut, windows) in self.recordings.values() {
             let name = quoted(&cut.name);
             let rate = self.rate(cut);
             for event in stitch(windows, self.options.distance(self.filter)) {
-                text.push_str(&line(&name, &event, self.rank, rate));
+                text.push_str(&line(&name, &event, self.rank, is_line, rate));
                 total += 1;
                 used.insert(event.filter);
             }
@@ -201,14 +207,15 @@ impl<'a> Table<'a> {
     }
 }
 
-/// One row of the table, of filters with so many spatial axes.
-fn line(name: &str, event: &Event, rank: usize, rate: Option<f64>) -> String {
+/// One row of the table, of filters with so many spatial axes. Only events on a line have one place.
+fn line(name: &str, event: &Event, rank: usize, is_line: bool, rate: Option<f64>) -> String {
     let [z, y, x] = event.position;
-    let (at, places) = match rank {
-        1 => (Some(x), x.to_string()),
-        2 => (None, format!("{z},{y},{x}")),
-        _ => (Some(z), format!("{z},{y},{x}")),
+    let at = match rank {
+        1 => Some(x),
+        2 => None,
+        _ => Some(z),
     };
+    let places = if is_line { x.to_string() } else { format!("{z},{y},{x}") };
     let time = at.zip(rate).map_or(String::new(), |(at, rate)| (at as f64 / rate).to_string());
     // A sample of zeros has no shares.
     let energy = if event.energy.is_finite() { event.energy.to_string() } else { String::new() };

@@ -161,7 +161,13 @@ struct Results {
 
 impl Results {
     /// Of the code in a file, or of one filter's part of it, whose samples have so many spatial axes and channels.
-    fn of(args: &Reconstruct, code: &Path, part: Option<usize>, n_filters: usize, [rank, channels]: [usize; 2]) -> Self {
+    fn of(
+        args: &Reconstruct,
+        code: &Path,
+        part: Option<usize>,
+        n_filters: usize,
+        [rank, channels]: [usize; 2],
+    ) -> Self {
         let mut name = code.file_stem().unwrap_or_default().to_owned();
         if let Some(k) = part {
             let width = n_filters.saturating_sub(1).to_string().len();
