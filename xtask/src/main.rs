@@ -22,6 +22,7 @@ const USAGE: &str =
        cargo xtask wheel      make the Python package's wheel in target/wheels
        cargo xtask faults     make system calls fail, thousands of them, and look at what is left; --short: some dozens
        cargo xtask fuzz [SECONDS] [TARGET...]    damage 50,000 files, then fuzz every reader (or these) for so long each
+       cargo xtask dictionaries    learn the filters that restoration starts from, from dead leaves, and write them
        cargo xtask gallery    learn from the shared data and write docs/gallery.md and its pictures";
 
 #[expect(clippy::print_stderr, reason = "a program for developers")]
@@ -35,6 +36,9 @@ fn main() -> ExitCode {
         Some("wheel") => python::wheel(),
         Some("faults") => faults::run(&words[1..]),
         Some("fuzz") => fuzz::run(&words[1..]),
+        Some("dictionaries") => {
+            step("dictionaries", cargo(&["run", "--release", "-p", "ocsc", "--example", "dictionaries"]))
+        }
         Some("gallery") => gallery::run(&words[1..]),
         _ => {
             eprintln!("{USAGE}");

@@ -85,6 +85,7 @@ pub mod constraint;
 #[cfg(feature = "ndarray")]
 mod conversions;
 mod convolve;
+pub mod dead_leaves;
 mod dictionary;
 mod digest;
 mod dot;
@@ -106,6 +107,7 @@ pub mod preprocess;
 mod random;
 mod real;
 pub mod replace;
+pub mod restore;
 pub mod run;
 mod sample;
 pub mod setting;

@@ -1,11 +1,8 @@
 //! `ocsc demo`: the main job from end to end on built-in images, in under a minute.
 
-mod dead_leaves;
-
 use crate::args::Demo;
 use crate::commands::info::settings;
 use crate::console::{self, Console, Interrupted, bytes, counted};
-use crate::demo::dead_leaves::dead_leaves;
 use crate::interrupt::UntilInterrupted;
 use crate::report::objective::objective_charts;
 use crate::report::picture::dictionary_mosaic;
@@ -17,6 +14,7 @@ use crate::run::observer::Watch;
 use crate::run::record::{peak_rss_bytes, read_records};
 use anyhow::{Context, Result, ensure};
 use ocsc::comm::Solo;
+use ocsc::dead_leaves::dead_leaves;
 use ocsc::replace::write_file;
 use ocsc::run::Run;
 use ocsc::train::{Ended, Evaluation, Outcome, TEST_TOL, evaluate_by, refuse};

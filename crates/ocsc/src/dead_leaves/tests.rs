@@ -1,7 +1,7 @@
 //! The pictures have the statistics of photographs, and depend on the seed only.
 
 use super::dead_leaves;
-use ocsc::Sample;
+use crate::Sample;
 use std::f64::consts::TAU;
 
 const SIDE: usize = 64;

@@ -1,4 +1,4 @@
-//! The built-in images of `ocsc demo`: dead leaves.
+//! Images that need no photographer, for demonstrations, tests and the filters that restoration starts from: dead leaves.
 //!
 //! The dead-leaves model (Matheron 1968; Lee, Mumford and Huang 2001) covers the plane with opaque shapes that fall on
 //! each other at random. With radii of density p(r) ~ r^-3 between a smallest and a largest one, it looks the same at
@@ -17,7 +17,7 @@
 //! stationary model that never paints a pixel twice. The picture is drawn at three times the size and averaged down,
 //! which softens edges as a lens and a sensor do. The same seed gives the same picture.
 
-use ocsc::{Sample, Shape};
+use crate::{Sample, Shape};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use std::f64::consts::TAU;
@@ -34,7 +34,7 @@ const MAX_LEAVES_PER_PIXEL: usize = 8;
 const SHADOW: f64 = 0.05;
 
 /// A gray picture (1, 1, height, width) with values in [0, 1]; none if it would have no pixels, or too many to count.
-pub(crate) fn dead_leaves(seed: u64, height: usize, width: usize) -> Option<Sample<f64>> {
+pub fn dead_leaves(seed: u64, height: usize, width: usize) -> Option<Sample<f64>> {
     let fine_pixels = height.checked_mul(width)?.checked_mul(FINE * FINE)?;
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let (rows, columns) = (height * FINE, width * FINE);

@@ -1,0 +1,126 @@
+//! From bad images to better ones: denoising and inpainting with sparse codes of patches.
+//!
+//! # The problem
+//!
+//! What was observed is y = W x + noise, with W = 1 where a value was observed and 0 where it was not. Every patch of the image x
+//! on a lattice of positions, together with the patches most like it, is a sum of few filters:
+//!
+//! ```text
+//! min over D, supports S_g, codes c   sum over groups g |S_g|     with  || P_q x - mean - sum_(k in S_g) c_qk d_k ||^2 <= (C sigma)^2 n
+//! ```
+//!
+//! and the image is the average of all estimates of its patches. Codes on a lattice whose stride is the filters' size are the
+//! convolutional codes of section "Averaging" of Simon and Elad (NeurIPS 2019); all offsets of the lattice are all patches. The
+//! steps, each in its file:
+//!
+//! | step | file | reference |
+//! |---|---|---|
+//! | how much noise there is | `noise.rs` | Immerkaer 1996 |
+//! | filters to begin with | `start.rs` | learned from dead leaves |
+//! | filters that suit this image | `adapt.rs` | Elad and Aharon 2006; Mairal et al. 2010 |
+//! | similar patches | `matching.rs` | Mairal et al. 2009 |
+//! | one support for all of them | `pursuit.rs` | Tropp, Gilbert, Strauss 2006 |
+//! | coefficients from what was observed | `refit.rs` | Mairal, Elad, Sapiro 2008 |
+//! | averages | `pass.rs`, `frame.rs` | Simon and Elad 2019 |
+//! | a smooth start for what is missing | `fill.rs` | |
+//!
+//! What each is worth, on Set12 with noise of sigma 25: see `docs/restoration.md`.
+//!
+//! # Example
+//!
+//! ```
+//! use ocsc::monitor::Silent;
+//! use ocsc::restore::{Options, denoise};
+//! use ocsc::{Sample, Shape};
+//!
+//! let noisy = (0..1024).map(|i| if i % 32 < 16 { 0.2 } else { 0.8 } + 0.1 * ((i * i) as f32).sin()).collect();
+//! let noisy = Sample::new(Shape::image(32, 32), noisy)?;
+//! let clean = denoise(&noisy, &Options { sigma: Some(0.07), ..Options::default() }, &Silent)?;
+//! assert_eq!(clean.shape(), noisy.shape());
+//! # Ok::<(), ocsc::Error>(())
+//! ```
+
+mod adapt;
+mod atoms;
+mod cholesky;
+mod denoise;
+mod fill;
+mod frame;
+mod inpaint;
+mod matching;
+mod noise;
+mod pass;
+mod pursuit;
+mod refit;
+mod start;
+#[cfg(test)]
+mod tests;
+
+use crate::{Dictionary, Error, Result, Sample, Samples};
+use adapt::Adapt;
+use atoms::Atoms;
+use frame::Frame;
+
+pub use denoise::denoise;
+pub use inpaint::inpaint;
+
+/// Patches that are learned from in a round; images of fewer are learned from in full, as often as patches are drawn.
+const PATCHES: usize = 20_000;
+/// The most filters of a patch.
+const MOST: usize = 32;
+
+/// How to restore.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The standard deviation of the noise, in the image's units; estimated by [`noise_of`] if absent.
+    pub sigma: Option<f64>,
+    /// Whether to adapt the filters to the image.
+    pub learn_here: bool,
+    /// Filters to begin with, of as many channels as the image or of one; the built-in ones if absent.
+    pub dictionary: Option<Dictionary<f32>>,
+    /// Which patches are learned from.
+    pub seed: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options { sigma: None, learn_here: true, dictionary: None, seed: 0 }
+    }
+}
+
+/// Returns the standard deviation of white Gaussian noise in an image, by a robust guess: fine texture counts as noise.
+pub fn noise_of(image: &Sample<f32>) -> f64 {
+    noise::estimate(image)
+}
+
+/// Learns filters of `side` x `side` values from images without noise, as the built-in ones were: codes may miss the images by
+/// `error` (root mean square). The smoothest filters come first.
+pub fn learn(
+    images: &[Sample<f32>],
+    n_filters: usize,
+    side: usize,
+    error: f64,
+    rounds: usize,
+) -> Result<Dictionary<f32>> {
+    let Some(first) = images.first() else {
+        return Err(Error::invalid("images", "at least one", "none"));
+    };
+    let shape = crate::Shape { channels: first.shape().channels, depth: 1, height: side, width: side };
+    let drawn = Dictionary::from_patches(n_filters, shape, 2, &images as &dyn Samples<f32>, 0)?;
+    let mut atoms = Atoms::new(shape, drawn.data())?;
+    let frames = images.iter().map(|image| Ok((Frame::new(image.shape(), shape)?, image.data())));
+    let frames = frames.collect::<Result<Vec<_>>>()?;
+    let adapt = Adapt { error: error as f32, rounds, patches: PATCHES, seed: 0, first: 0 };
+    adapt.run(&mut atoms, &frames, &crate::monitor::Silent)?;
+    let n = shape.len();
+    let mut filters: Vec<&[f32]> = atoms.filters.chunks_exact(n).collect();
+    filters.sort_by(|a, b| roughness(a, side).total_cmp(&roughness(b, side)));
+    Atoms::new(shape, &filters.concat())?.to_dictionary()
+}
+
+/// The sum of squared differences of neighbours in a row.
+fn roughness(filter: &[f32], side: usize) -> f32 {
+    let across = filter.chunks_exact(side).flat_map(|row| row.windows(2)).map(|pair| (pair[1] - pair[0]).powi(2));
+    let down = (0..filter.len().saturating_sub(side)).map(|i| (filter[i + side] - filter[i]).powi(2));
+    across.sum::<f32>() + down.sum::<f32>()
+}

@@ -1,0 +1,121 @@
+//! Restoration of dead leaves, end to end.
+
+use super::*;
+
+use crate::dead_leaves::dead_leaves;
+use crate::metrics::psnr;
+use crate::monitor::{Monitor, Silent};
+use crate::{Shape, random};
+use rand_distr::{Distribution, StandardNormal};
+
+fn leaves(seed: u64, side: usize) -> Sample<f32> {
+    dead_leaves(seed, side, side).unwrap().cast().unwrap()
+}
+
+fn noisy(clean: &Sample<f32>, sigma: f32, seed: u64) -> Sample<f32> {
+    let mut rng = random::stream(seed, 0);
+    let mut drawn = || -> f32 { StandardNormal.sample(&mut rng) };
+    Sample::new(clean.shape(), clean.data().iter().map(|v| v + sigma * drawn()).collect()).unwrap()
+}
+
+/// Three channels that are much alike.
+fn coloured(gray: &Sample<f32>) -> Sample<f32> {
+    let data = [1.0, 0.8, 0.5].iter().flat_map(|f| gray.data().iter().map(move |v| f * v)).collect();
+    Sample::new(Shape { channels: 3, ..gray.shape() }, data).unwrap()
+}
+
+/// Stripes of several directions, which a smooth surface through half of their values misses.
+fn stripes(side: usize) -> Sample<f32> {
+    let value = |i: usize| {
+        let (y, x) = ((i / side) as f32, (i % side) as f32);
+        let wave = if x > y { (1.1 * x + 0.3 * y).sin() } else { (0.9 * y - 0.5 * x).cos() };
+        0.5 + 0.3 * wave
+    };
+    Sample::new(Shape::image(side, side), (0..side * side).map(value).collect()).unwrap()
+}
+
+fn masked(clean: &Sample<f32>, seed: u64) -> Sample<f32> {
+    let seen = noisy(clean, 1.0, seed).data().iter().zip(clean.data()).map(|(a, b)| a > b).collect();
+    Sample::masked(clean.shape(), clean.data().to_vec(), seen).unwrap()
+}
+
+#[test]
+fn noise_is_estimated_from_the_image() {
+    let clean = leaves(1, 96);
+    for sigma in [0.05, 0.1, 0.2] {
+        let found = noise_of(&noisy(&clean, sigma, 3));
+        assert!((found / f64::from(sigma) - 1.0).abs() < 0.2, "{sigma} {found}");
+    }
+    assert_eq!(noise_of(&Sample::new(Shape::image(2, 2), vec![0.0; 4]).unwrap()), 0.0);
+}
+
+#[test]
+fn denoising_gains_decibels_in_gray_and_colour_and_learning_helps() {
+    let gray = leaves(5, 96);
+    for clean in [gray.clone(), coloured(&gray)] {
+        let noisy = noisy(&clean, 0.1, 7);
+        let before = psnr(&clean, &noisy, 1.0).unwrap();
+        let options = Options { sigma: Some(0.1), ..Options::default() };
+        let learned = psnr(&clean, &denoise(&noisy, &options, &Silent).unwrap(), 1.0).unwrap();
+        let fixed = denoise(&noisy, &Options { learn_here: false, ..options }, &Silent).unwrap();
+        let fixed = psnr(&clean, &fixed, 1.0).unwrap();
+        assert!(fixed > before + 3.0 && learned > before + 3.5, "{before} {fixed} {learned}");
+    }
+}
+
+#[test]
+fn inpainting_keeps_what_was_observed_and_beats_the_smooth_guess() {
+    let gray = stripes(64);
+    for clean in [gray.clone(), coloured(&gray)] {
+        let masked = masked(&clean, 2);
+        let result = inpaint(&masked, &Options::default(), &Silent).unwrap();
+        let seen = masked.mask().unwrap();
+        for i in 0..seen.len() {
+            assert!(!seen[i] || result.data()[i] == clean.data()[i]);
+        }
+        let weights: Vec<f32> = seen.iter().map(|seen| f32::from(u8::from(*seen))).collect();
+        let smooth = fill::fill(clean.shape(), masked.data(), &weights, &Silent).unwrap();
+        let smooth = psnr(&clean, &Sample::new(clean.shape(), smooth).unwrap(), 1.0).unwrap();
+        let found = psnr(&clean, &result, 1.0).unwrap();
+        assert!(found > smooth + 3.0, "{smooth} {found}");
+    }
+}
+
+#[test]
+fn one_thread_gives_what_many_give() {
+    let image = noisy(&leaves(8, 64), 0.1, 1);
+    let with = |threads: usize| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| denoise(&image, &Options::default(), &Silent).unwrap())
+    };
+    assert_eq!(with(1), with(3));
+}
+
+#[test]
+fn what_cannot_be_restored_is_refused_and_what_needs_nothing_is_kept() {
+    let clean = leaves(9, 32);
+    let masked = masked(&clean, 1);
+    assert!(denoise(&masked, &Options::default(), &Silent).unwrap_err().to_string().contains("inpaint"));
+    let sigma = |sigma| Options { sigma: Some(sigma), ..Options::default() };
+    assert!(denoise(&clean, &sigma(-1.0), &Silent).unwrap_err().to_string().contains("found -1"));
+    assert_eq!(denoise(&clean, &sigma(0.0), &Silent).unwrap(), clean);
+    assert_eq!(inpaint(&clean, &Options::default(), &Silent).unwrap(), clean);
+    let small = leaves(9, 7);
+    assert!(denoise(&small, &sigma(0.1), &Silent).unwrap_err().to_string().contains("8x8"));
+    let flat = Sample::new(Shape::image(20, 20), vec![0.5; 400]).unwrap();
+    assert_eq!(denoise(&flat, &Options::default(), &Silent).unwrap(), flat);
+}
+
+#[test]
+fn a_monitor_ends_the_work() {
+    struct Never;
+    impl Monitor for Never {
+        fn keep_going(&self) -> bool {
+            false
+        }
+    }
+    let image = leaves(3, 32);
+    let stopped = |result: Result<Sample<f32>>| matches!(result, Err(Error::Stopped));
+    assert!(stopped(denoise(&image, &Options { sigma: Some(0.1), ..Options::default() }, &Never)));
+    assert!(stopped(inpaint(&masked(&image, 1), &Options::default(), &Never)));
+}
