@@ -76,6 +76,8 @@ fn dispatch(args: Args, console: &Console) -> anyhow::Result<()> {
         Command::Events(events) => commands::events::run(&events, console),
         Command::Reconstruct(reconstruct) => commands::reconstruct::run(&reconstruct, console),
         Command::Evaluate(evaluate) => commands::evaluate::run(&evaluate, ranks, console),
+        Command::Denoise(denoise) => commands::restore::denoise(&denoise, console),
+        Command::Inpaint(inpaint) => commands::restore::inpaint(&inpaint, console),
         Command::Tune(tune) => commands::tune::run(&tune, console),
         Command::Show(show) => commands::show::run(&show, console),
         Command::Info(info) => commands::info::run(&info, console),

@@ -1,5 +1,6 @@
 //! The command line: every command, option, default and help text.
 
+mod restore;
 mod settings;
 mod value;
 
@@ -14,6 +15,7 @@ use ocsc::preprocess::Preprocess;
 use std::path::PathBuf;
 use value::{FrameSize, at_least_one, at_least_zero, fraction, hertz, positive, threads};
 
+pub(crate) use restore::{Denoise, Inpaint, Restoring};
 pub(crate) use settings::{CodeArgs, ModelArgs};
 pub(crate) use value::{Every, Size, memory as memory_size};
 
@@ -80,6 +82,16 @@ pub(crate) enum Command {
         after_help = "Examples:\n  ocsc evaluate model.safetensors test/\n  ocsc evaluate model.safetensors test.npy --tol 1e-4 --json"
     )]
     Evaluate(Evaluate),
+    /// Take noise out of images
+    #[command(
+        after_help = "Examples:\n  ocsc denoise photos/ --out clean/\n  ocsc denoise noisy.png --sigma 25 --out clean/\n  ocsc denoise noisy/ --sigma 25 --reference originals/ --json --out clean/\n\nThe filters are adapted to each image, then each patch is coded together with the patches most like it, as far as its\nnoise allows. Photos are written with the same name, size and depth; JPEG with quality 95; opacity is dropped."
+    )]
+    Denoise(Denoise),
+    /// Fill in what was not observed
+    #[command(
+        after_help = "Examples:\n  ocsc inpaint photo.png --mask mask.png --out filled/\n  ocsc inpaint photos/ --mask masks/ --out filled/\n  ocsc inpaint gaps.npy --nan-is-missing --out filled/\n\nObserved values are kept. From a smooth guess, each patch is coded together with the patches most like it, ever closer."
+    )]
+    Inpaint(Inpaint),
     /// Choose beta, and the number and size of filters, by predicting hidden values
     #[command(
         after_help = "Examples:\n  ocsc tune photos/ --out tune.png\n  ocsc tune photos/ --try-filters 25,50,100 --try-size 7,11\n  ocsc tune signals.npy --model model.safetensors --json\n\nA few values of every sample are hidden, the others are coded along a path of betas, and the hidden ones are compared with\nthe reconstruction. Recommended is the largest beta whose error cannot be told from the smallest (within one standard\nerror over samples). The filters are learned from what is not hidden, briefly, unless --model has them. Large samples are\ncut to pieces. Samples are preprocessed before values are hidden, since steps such as lcn, lowpass and whiten mix values:\nwith such steps, neighbours know a little of what is hidden, alike for all betas."

@@ -10,6 +10,7 @@ pub mod learn;
 pub(crate) mod reconstruct;
 pub(crate) mod report;
 pub(crate) mod reproduce;
+pub(crate) mod restore;
 pub(crate) mod show;
 pub(crate) mod tune;
 pub(crate) mod verify;

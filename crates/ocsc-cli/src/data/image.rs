@@ -81,6 +81,13 @@ fn reader(path: &Path) -> Result<ImageReader<BufReader<File>>> {
     Ok(reader.with_guessed_format()?)
 }
 
+/// The format of a picture and how its pixels are stored, from its header.
+pub(crate) fn kind(path: &Path) -> Result<(ImageFormat, ColorType)> {
+    let reader = reader(path)?;
+    let format = reader.format().context("expected an image, found a file of no known format")?;
+    Ok((format, reader.into_decoder().context(DAMAGED)?.color_type()))
+}
+
 /// What the header of a file tells.
 fn header(path: &Path) -> Result<Header> {
     if tiff::is_tiff(path)? {

@@ -38,6 +38,7 @@ mod mat;
 mod npy;
 mod npz;
 mod pattern;
+pub(crate) mod picture;
 pub(crate) mod raw;
 mod resample;
 mod resize;
@@ -263,6 +264,11 @@ impl Source {
             start = std::array::from_fn(|axis| start[axis] + before[axis]);
         }
         Ok(Cut { whole: part.first + whole, name, start, rate: part.content.rate() })
+
+    /// The file of sample `index`, if it is a picture and the only one in its file.
+    pub(crate) fn picture(&self, index: usize) -> Option<&Path> {
+        let (part, _) = self.find(index)?;
+        (part.len == 1 && matches!(part.content, Content::Image(_) | Content::Pages(_))).then(|| Path::new(&part.name))
     }
 
     /// Whether all samples are images (true) or signals and arrays (false); none if both occur.

@@ -17,6 +17,8 @@ fn help_shows_examples_and_every_option() {
         "evaluate",
         "verify",
         "tune",
+        "denoise",
+        "inpaint",
         "show",
         "info",
         "demo",

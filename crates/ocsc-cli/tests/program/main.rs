@@ -39,6 +39,7 @@ mod refuse_models;
 mod refuse_usage;
 #[cfg(unix)]
 mod replace;
+mod restore;
 mod rows;
 mod select;
 mod signals;
