@@ -264,6 +264,7 @@ impl Source {
             start = std::array::from_fn(|axis| start[axis] + before[axis]);
         }
         Ok(Cut { whole: part.first + whole, name, start, rate: part.content.rate() })
+    }
 
     /// The file of sample `index`, if it is a picture and the only one in its file.
     pub(crate) fn picture(&self, index: usize) -> Option<&Path> {

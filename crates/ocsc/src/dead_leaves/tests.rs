@@ -74,21 +74,3 @@ fn values_are_in_range_and_odd_sizes_work() {
     assert!(dead_leaves(1, 0, 5).is_none());
     assert!(dead_leaves(1, usize::MAX, 5).is_none());
 }
-
-/// A contact sheet for the eye: `OCSC_SHEET=leaves.png cargo test -p ocsc-cli contact_sheet`.
-#[test]
-fn contact_sheet() {
-    let Some(path) = std::env::var_os("OCSC_SHEET") else { return };
-    let (side, across, down, gap) = (100, 7, 4, 4);
-    let (height, width) = (down * (side + gap), across * (side + gap));
-    let mut sheet = vec![1.0; height * width];
-    for i in 0..across * down {
-        let picture = dead_leaves(i as u64, side, side).unwrap();
-        let corner = i / across * (side + gap) * width + i % across * (side + gap);
-        for (y, row) in picture.data().chunks(side).enumerate() {
-            sheet[corner + y * width..][..side].copy_from_slice(row);
-        }
-    }
-    let sheet = Sample::new(ocsc::Shape::image(height, width), sheet).unwrap();
-    crate::data::write::write_png(std::path::Path::new(&path), &sheet, 0.0, 1.0).unwrap();
-}

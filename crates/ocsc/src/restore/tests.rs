@@ -70,8 +70,8 @@ fn inpainting_keeps_what_was_observed_and_beats_the_smooth_guess() {
         let masked = masked(&clean, 2);
         let result = inpaint(&masked, &Options::default(), &Silent).unwrap();
         let seen = masked.mask().unwrap();
-        for i in 0..seen.len() {
-            assert!(!seen[i] || result.data()[i] == clean.data()[i]);
+        for (seen, (found, expected)) in seen.iter().zip(result.data().iter().zip(clean.data())) {
+            assert!(!seen || found == expected);
         }
         let weights: Vec<f32> = seen.iter().map(|seen| f32::from(u8::from(*seen))).collect();
         let smooth = fill::fill(clean.shape(), masked.data(), &weights, &Silent).unwrap();
