@@ -12,6 +12,7 @@
 //! | `coding.rs` | codes, reconstructions, evaluations for given filters |
 //! | `events.rs` | events of codes |
 //! | `measure.rs` | preprocessing and metrics |
+//! | `restore.rs` | images without noise and gaps |
 //! | `tune.rs` | choosing beta |
 //! | `files.rs` | files that are written on Python's side |
 
@@ -23,6 +24,7 @@ mod files;
 mod host;
 mod learner;
 mod measure;
+mod restore;
 mod run;
 mod source;
 mod tune;
@@ -41,6 +43,8 @@ mod _native {
     use crate::learner::{Learner, load, loads};
     #[pymodule_export]
     use crate::measure::{mse, prepare, psnr, ssim, undo};
+    #[pymodule_export]
+    use crate::restore::{denoise, inpaint, noise_of};
     #[pymodule_export]
     use crate::tune::{default_ratio, heldout, tune};
     #[pymodule_export]

@@ -17,7 +17,7 @@ use pyo3::types::PyDict;
 use std::sync::Arc;
 
 /// Ends the work when nobody waits for it.
-struct Waited(Host);
+pub(crate) struct Waited(pub(crate) Host);
 
 impl Monitor for Waited {
     fn keep_going(&self) -> bool {

@@ -21,7 +21,7 @@ Examples
 (4, 24, 24)
 """
 
-from . import metrics, plot
+from . import metrics, plot, restore
 from ._codes import Code, Codes
 from ._errors import ConvergenceWarning, NotFittedError, SparsityWarning
 from ._estimator import OnlineCSC
@@ -57,6 +57,7 @@ __all__ = [
     "plot",
     "preprocess",
     "reconstruct",
+    "restore",
     "save",
     "tune",
 ]

@@ -1,0 +1,154 @@
+"""Restores images: what the program's ``denoise`` and ``inpaint`` do, with arrays in and out.
+
+Filters are built in, and adapt to the image at hand. All functions compute in f32.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _native
+from ._convert import threads_of
+from ._inputs import Array, Item, numeric, truths
+
+
+def denoise(
+    image: npt.ArrayLike,
+    sigma: float | None = None,
+    *,
+    channel_axis: int | None = None,
+    filters: npt.ArrayLike | None = None,
+    learn_here: bool = True,
+    random_state: int = 0,
+    threads: int | None = None,
+) -> Array:
+    """Returns an image without its white Gaussian noise.
+
+    Parameters
+    ----------
+    image : array of shape (H, W), or with channels
+        The noisy image, in any units.
+    sigma : float, optional
+        The standard deviation of the noise, in the image's units; by default it is estimated (`estimate_sigma`).
+    channel_axis : int, optional
+        The axis of the channels, as in scikit-image; None for gray images.
+    filters : array of shape (K, h, w) or (K, C, h, w), optional
+        Filters to begin with, of norm at most 1, instead of the built-in ones.
+    learn_here : bool, default=True
+        Adapt the filters to the image.
+    random_state : int, default=0
+        Seeds which patches are learned from.
+    threads : int, optional
+        Threads to compute with; all cores by default.
+
+    Returns
+    -------
+    ndarray of the image's shape
+        In f32.
+
+    Examples
+    --------
+    >>> import numpy as np, ocsc
+    >>> rng = np.random.default_rng(0)
+    >>> clean = np.kron(rng.random((6, 6)), np.ones((8, 8)))
+    >>> noisy = clean + 0.1 * rng.standard_normal(clean.shape)
+    >>> better = ocsc.restore.denoise(noisy, sigma=0.1)
+    >>> ocsc.metrics.psnr(clean, better, peak=1) > ocsc.metrics.psnr(clean, noisy, peak=1) + 3
+    True
+    """
+    item, axis = _item(image, None, channel_axis)
+    if sigma is not None and not (np.isfinite(sigma) and sigma >= 0):
+        raise ValueError(f"sigma: expected a number of at least 0, or None, found {sigma!r}")
+    given = None if sigma is None else float(sigma)
+    return _back(_native.denoise(item, given, _filters(filters), learn_here, random_state, threads_of(threads)), axis)
+
+
+def inpaint(
+    image: npt.ArrayLike,
+    mask: npt.ArrayLike,
+    *,
+    channel_axis: int | None = None,
+    filters: npt.ArrayLike | None = None,
+    learn_here: bool = True,
+    random_state: int = 0,
+    threads: int | None = None,
+) -> Array:
+    """Returns an image with what was not observed filled in; observed values are kept.
+
+    Parameters
+    ----------
+    image : array of shape (H, W), or with channels
+        The image; unobserved values may be anything, even NaN.
+    mask : array of the image's shape, or of one channel of it
+        True where a value was observed, as everywhere in this package. (scikit-image's inpainting takes the opposite.)
+    channel_axis, filters, learn_here, random_state, threads
+        As for `denoise`.
+
+    Returns
+    -------
+    ndarray of the image's shape
+        In f32.
+    """
+    item, axis = _item(image, mask, channel_axis)
+    return _back(_native.inpaint(item, _filters(filters), learn_here, random_state, threads_of(threads)), axis)
+
+
+def estimate_sigma(image: npt.ArrayLike, *, channel_axis: int | None = None) -> float:
+    """Returns the standard deviation of white Gaussian noise in an image, by a robust guess: fine texture counts as noise.
+
+    Parameters
+    ----------
+    image, channel_axis
+        As for `denoise`.
+
+    Returns
+    -------
+    float
+    """
+    return _native.noise_of(_item(image, None, channel_axis)[0])
+
+
+def _item(image: npt.ArrayLike, mask: Any, channel_axis: int | None) -> tuple[Item, int | None]:
+    """Returns the image as the native half takes it, and the axis of its channels."""
+    values, seen = numeric(image, "image")
+    expected = 2 if channel_axis is None else 3
+    if values.ndim != expected:
+        advice = "; say which axis has the channels: channel_axis=-1" if channel_axis is None and values.ndim == 3 else ""
+        raise ValueError(f"image: expected {expected} axes, found an array of shape {values.shape}{advice}")
+    planes = values[None] if channel_axis is None else np.moveaxis(values, channel_axis, 0)
+    if mask is not None:
+        given = truths(mask) > 0
+        if given.shape == values.shape and channel_axis is not None:
+            given = np.moveaxis(given, channel_axis, 0)
+        elif given.shape == planes.shape[1:]:
+            given = np.broadcast_to(given, planes.shape)
+        if given.shape != planes.shape:
+            raise ValueError(f"mask: expected the image's shape {values.shape}, or one channel of it, found {np.shape(mask)}")
+        seen = given if seen is None else given & (seen if channel_axis is None else np.moveaxis(seen, channel_axis, 0))
+    elif seen is not None:
+        seen = seen[None] if channel_axis is None else np.moveaxis(seen, channel_axis, 0)
+    if seen is not None:
+        planes = np.where(seen, planes, 0)
+    return (planes[:, None], None if seen is None else np.ascontiguousarray(seen[:, None]), None), channel_axis
+
+
+def _back(planes: Array, channel_axis: int | None) -> Array:
+    """Returns (channels, 1, H, W) as the caller's axes."""
+    image: Array = planes[0, 0] if channel_axis is None else np.moveaxis(planes[:, 0], 0, channel_axis)
+    return image
+
+
+def _filters(filters: npt.ArrayLike | None) -> Array | None:
+    """Returns filters (K, C, h, w)."""
+    if filters is None:
+        return None
+    array, _ = numeric(filters, "filters")
+    if array.ndim not in (3, 4):
+        raise ValueError(f"filters: expected shape (K, h, w) or (K, C, h, w), found {array.shape}")
+    return array if array.ndim == 4 else array[:, None]
+
+
+__all__ = ["denoise", "estimate_sigma", "inpaint"]
