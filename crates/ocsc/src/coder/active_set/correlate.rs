@@ -158,15 +158,15 @@ impl<T: Real> Correlate<'_, T> {
         let weights = &self.with.inverse_weights[pair * PAIR..][..PAIR];
         for f in 0..PAIR {
             let (weight, k) = (weights[f], T::of((pair * PAIR + f) as f64));
-            if self.with.field.is_some() || !self.pulls.is_empty() {
+            let has_own = self.with.field.is_some() || !self.pulls.is_empty();
+            if has_own {
                 self.weigh(pair * PAIR + f, weight, x, &mut products[f]);
-            } else {
-                products[f].iter_mut().flatten().for_each(|c| *c *= weight);
             }
+            let scale = if has_own { T::one() } else { weight };
             for (v, products) in products[f].iter().enumerate() {
                 let mut strengths = [T::zero(); VECTOR];
                 for i in 0..VECTOR {
-                    let c = products[i];
+                    let c = products[i] * scale;
                     strengths[i] = if self.with.signed { c } else { c.abs() };
                 }
                 self.line.rank(x + v * VECTOR, k, strengths);
