@@ -1,8 +1,8 @@
 """Find heartbeats in an ECG, without being told what a heartbeat looks like.
 
 Needs matplotlib and scipy. `python heartbeats.py [folder]` writes heartbeats.png there. There are no annotations with this
-recording: the references are two other detectors, scipy's peaks of the ECG between 8 and 25 Hz, and those of the ECG itself. The
-settings were chosen on this recording, with the first reference in view: another one may do worse."""
+recording: the references are two other detectors, scipy's peaks of the ECG between 8 and 25 Hz, and those of the ECG itself.
+The settings were chosen on this recording, with the first reference in view: another one may do worse."""
 
 import os
 import sys

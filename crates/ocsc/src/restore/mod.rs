@@ -24,7 +24,7 @@
 //! | averages | `pass.rs`, `frame.rs` | Simon and Elad 2019 |
 //! | a smooth start for what is missing | `fill.rs` | |
 //!
-//! What each is worth, on Set12 with noise of sigma 25: see `docs/restoration.md`.
+//! `docs/restoration.md` says how good the results are.
 //!
 //! # Example
 //!

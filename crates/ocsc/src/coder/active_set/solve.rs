@@ -273,7 +273,9 @@ impl<'a, T: Real> Solve<'a, T> {
                 return Ok(Coded { iterations: round + coded.iterations, ..coded });
             }
             self.join(scan);
-            let accurate = stale.min(most_accurate);
+            // Once the weights of a concave penalty have settled, what is left is a fixed problem.
+            let is_settled = !config.penalty.is_convex() && worth.moved <= tol;
+            let accurate = stale.min(if is_settled { PATIENCE } else { most_accurate });
             let small = (INNER * (strongest - 1.0)).max(INNER_FLOOR * tol) / f64::from(1 << accurate);
             let max_sweeps = if is_moving { MOVING_SWEEPS } else { MAX_SWEEPS << accurate };
             self.descend(small, max_sweeps);
