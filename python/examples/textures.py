@@ -2,8 +2,8 @@
 
 Needs matplotlib, Pillow and scikit-learn. `python textures.py [folder]` writes textures.png there. A class is one of twelve
 photos; patches of 64x64 of its left half are learned from, those of its right half are tested on. Of the 4096
-pixels of a patch the classifier sees 100 principal components, with all of them it takes longer and does no better. Settings of both
-were chosen with the right halves in view."""
+pixels of a patch the classifier sees 100 principal components, with all of them it takes longer and does no better. Settings
+of both were chosen with the right halves in view."""
 
 import os
 import sys
