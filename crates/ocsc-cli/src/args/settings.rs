@@ -10,7 +10,7 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use ocsc::beta::DEFAULT_RATIO;
 use ocsc::preprocess::{Preprocess, Step};
 use ocsc::setting::{Check, Part};
-use ocsc::settings::{self, Boundary, Kind, RunConfig, Setting, Weights};
+use ocsc::settings::{self, Boundary, Dtype, Kind, RunConfig, Setting, Weights};
 use ocsc::{Config, Error, Loss, Method, Penalty};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -84,6 +84,15 @@ impl ModelArgs {
     /// Returns the seed.
     pub(crate) fn seed(&self) -> u64 {
         self.values.get("random_state").and_then(Value::as_u64).unwrap_or_default()
+    }
+
+    /// Returns the precision to learn in.
+    pub(crate) fn dtype(&self) -> Result<Dtype> {
+        let default = Config::default();
+        Ok(match self.values.get("dtype") {
+            Some(value) => settings::with_value(&default, "dtype", value)?.dtype,
+            None => default.dtype,
+        })
     }
 
     /// Returns the number of passes, if it was given.

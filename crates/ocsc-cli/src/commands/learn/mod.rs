@@ -43,7 +43,7 @@ pub fn run(args: &Learn, ranks: &Ranks, console: &Console) -> Result<()> {
         ensure!(!ranks.is_many(), "-: expected data that all ranks can read, found standard input");
         let test = dataset::for_stream(args)?;
         spare_inputs(args, test.iter())?;
-        return match dtype(args, 2, resumed.as_ref())? {
+        return match dtype(args, resumed.as_ref())? {
             Dtype::F32 => stream::learn::<f32>(args, test.as_ref(), console),
             Dtype::F64 => stream::learn::<f64>(args, test.as_ref(), console),
         };
@@ -54,17 +54,17 @@ pub fn run(args: &Learn, ranks: &Ranks, console: &Console) -> Result<()> {
     }
     ranks.check_same(&source)?;
     test.as_ref().map_or(Ok(()), |test| ranks.check_same(test).context("--test"))?;
-    match dtype(args, source.rank(), resumed.as_ref())? {
+    match dtype(args, resumed.as_ref())? {
         Dtype::F32 => learn::<f32>(args, &source, test.as_ref(), ranks, console),
         Dtype::F64 => learn::<f64>(args, &source, test.as_ref(), ranks, console),
     }
 }
 
 /// What to compute in, for data with so many spatial axes.
-fn dtype(args: &Learn, rank: usize, resumed: Option<&Saved<f32>>) -> Result<Dtype> {
+fn dtype(args: &Learn, resumed: Option<&Saved<f32>>) -> Result<Dtype> {
     match resumed {
         Some(saved) => Ok(saved.config.dtype),
-        None => Ok(args.model.config(rank, Default::default(), true)?.dtype),
+        None => args.model.dtype(),
     }
 }
 
