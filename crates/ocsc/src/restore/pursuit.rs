@@ -157,7 +157,7 @@ fn correlate<const FMA: bool>(group: &Group<'_>, work: &mut Work) {
     }
 }
 
-/// b_k = (G[new] - sum_j L_kj b_j) / L_kk.
+/// b_k = (G_new - sum_j L_kj b_j) / L_kk.
 #[inline(always)]
 fn extend_basis<const FMA: bool>(group: &Group<'_>, work: &mut Work, place: usize, diagonal: f32) {
     let k = group.atoms.len();
