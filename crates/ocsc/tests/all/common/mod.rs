@@ -193,7 +193,10 @@ impl Matrix {
                 return self.objective(x, &z, beta);
             }
         }
-        panic!("coordinate descent did not converge: gap {:e}", self.gap(x, &z, beta));
+        // Filters that are nearly the same make it crawl. What it reached bounds the minimum from above, to within its gap.
+        let (gap, objective) = (self.gap(x, &z, beta), self.objective(x, &z, beta));
+        assert!(gap <= 1e-6 * objective, "coordinate descent did not converge: gap {gap:e} of {objective:e}");
+        objective
     }
 }
 
