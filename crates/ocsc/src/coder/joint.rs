@@ -34,7 +34,7 @@ use crate::setting::positive;
 use crate::simd::{Kernel, dispatch};
 use crate::{Atom, Boundary, Code, Dictionary, Error, Real, Result, Sample};
 use rayon::prelude::*;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// The list starts with at most this many groups per place and then grows by at most this factor, and always by so many.
 const FIRST: f64 = 0.2;
@@ -93,7 +93,12 @@ impl<T: Real> Joint<T> {
         check_wanted(monitor)?;
         let start_time = monitor.now();
         let mut solve = Solve::new(self, sample, start)?;
-        let (mut round, mut stale, mut best, mut lower) = (0, 0_u32, f64::INFINITY, 0.0_f64);
+        let mut round = 0;
+        // Rounds in a row without progress, and the best gap so far.
+        let mut stale = 0_u32;
+        let mut best = f64::INFINITY;
+        // The best bound on the minimum that any round has proven.
+        let mut lower = 0.0_f64;
         loop {
             solve.rebuild();
             let scan = solve.scan();
@@ -325,8 +330,8 @@ impl<'a, T: Real> Solve<'a, T> {
 
     /// Lets the strongest candidates join that are not there yet.
     fn join(&mut self, mut candidates: Vec<Candidate>) {
-        let there: HashMap<(u32, u32), ()> = self.groups.iter().map(|g| ((g.filter, g.place), ())).collect();
-        candidates.retain(|c| !there.contains_key(&(c.filter, c.place)));
+        let there: HashSet<(u32, u32)> = self.groups.iter().map(|g| (g.filter, g.place)).collect();
+        candidates.retain(|c| !there.contains(&(c.filter, c.place)));
         candidates.sort_by(|a, b| b.strength.total_cmp(&a.strength).then(a.place.cmp(&b.place)));
         let n = self.groups.len();
         let room = if n == 0 { FIRST * self.places as f64 } else { (GROWTH - 1.0) * n as f64 };

@@ -24,7 +24,7 @@
 //! | averages | `pass.rs`, `frame.rs` | Simon and Elad 2019 |
 //! | a smooth start for what is missing | `fill.rs` | |
 //!
-//! `docs/restoration.md` says how good the results are.
+//! `benchmarks/restoration.py` measures the results.
 //!
 //! # Example
 //!
