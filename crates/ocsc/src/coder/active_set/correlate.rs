@@ -90,7 +90,11 @@ impl<T: Real> Line<T> {
     pub(super) fn correlate(&mut self, frame: &Frame, with: &With<'_, T>, canvas: &[T], line: usize) {
         self.begin(frame, line);
         let pulls = with.pulls(line);
-        dispatch(Correlate { with, pulls, canvas, number: line, line: self });
+        if with.field.is_some() || !pulls.is_empty() {
+            dispatch(Correlate::<_, true> { with, pulls, canvas, number: line, line: self });
+        } else {
+            dispatch(Correlate::<_, false> { with, pulls, canvas, number: line, line: self });
+        }
     }
 }
 
@@ -115,7 +119,9 @@ impl<'a, T> With<'a, T> {
     }
 }
 
-struct Correlate<'a, T> {
+/// One line; OWN where coefficients have weights or squares of their own. A kernel of its own for them keeps the sums of the other one
+/// in registers.
+struct Correlate<'a, T, const OWN: bool> {
     with: &'a With<'a, T>,
     pulls: &'a [Pull],
     canvas: &'a [T],
@@ -123,7 +129,7 @@ struct Correlate<'a, T> {
     line: &'a mut Line<T>,
 }
 
-impl<T: Real> Kernel for Correlate<'_, T> {
+impl<T: Real, const OWN: bool> Kernel for Correlate<'_, T, OWN> {
     type Output = ();
 
     #[inline(always)]
@@ -149,7 +155,7 @@ impl<T: Real> Kernel for Correlate<'_, T> {
     }
 }
 
-impl<T: Real> Correlate<'_, T> {
+impl<T: Real, const OWN: bool> Correlate<'_, T, OWN> {
     /// V vectors of positions from column x on, for one pair of filters.
     #[inline(always)]
     fn stretch<const V: usize, const FMA: bool>(&mut self, pair: usize, taps: &[T], x: usize) {
@@ -158,11 +164,10 @@ impl<T: Real> Correlate<'_, T> {
         let weights = &self.with.inverse_weights[pair * PAIR..][..PAIR];
         for f in 0..PAIR {
             let (weight, k) = (weights[f], T::of((pair * PAIR + f) as f64));
-            let has_own = self.with.field.is_some() || !self.pulls.is_empty();
-            if has_own {
+            if OWN {
                 self.weigh(pair * PAIR + f, weight, x, &mut products[f]);
             }
-            let scale = if has_own { T::one() } else { weight };
+            let scale = if OWN { T::one() } else { weight };
             for (v, products) in products[f].iter().enumerate() {
                 let mut strengths = [T::zero(); VECTOR];
                 for i in 0..VECTOR {
@@ -174,8 +179,8 @@ impl<T: Real> Correlate<'_, T> {
         }
     }
 
-    /// Correlations of filter k in units of the weights, where coefficients have weights or squares of their own.
-    #[inline(never)]
+    /// Correlations of filter k in units of the weights.
+    #[inline(always)]
     fn weigh(&self, k: usize, weight: T, x: usize, products: &mut [[T; VECTOR]]) {
         let products = products.as_flattened_mut();
         products.iter_mut().for_each(|c| *c *= weight);
