@@ -116,7 +116,7 @@ impl Config {
             beta: 1.0,
             passes: 1,
             boundary: Boundary::Circular,
-            preprocess: Preprocess::images(),
+            preprocess: Preprocess::paper(),
             ..Config::default()
         }
     }

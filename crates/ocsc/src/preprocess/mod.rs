@@ -16,8 +16,8 @@
 //! | `per-channel` | x, its channels as slices of one channel | images, signals | yes |
 //!
 //! `gray,lcn,taper` is how the paper's authors prepared their images. A channel's depth slices are planes of their own.
-//! Of masked samples, `gray`, `mean` and `scale` see the observed values only, and `per-channel` sees none; the other steps mix
-//! neighbours and refuse them. Everything is computed in `f64` whatever the sample's scalar.
+//! Of masked samples, `gray`, `mean`, `scale`, `lowpass` and `lcn` see the observed values only, and `per-channel` sees none; `whiten` and
+//! `taper` refuse them. Everything is computed in `f64` whatever the sample's scalar.
 
 use crate::{Error, Real, Result, Sample, Shape};
 use serde::{Deserialize, Serialize};
@@ -67,8 +67,13 @@ impl Preprocess {
     }
 
     /// Returns `gray,lcn,taper`: what the paper's authors did to their images.
-    pub fn images() -> Self {
+    pub fn paper() -> Self {
         Preprocess(vec![Step::Gray, Step::Lcn, Step::Taper])
+    }
+
+    /// Returns `lowpass,scale`: colours stay, smooth shading is left out, and one beta suits any contrast.
+    pub fn images() -> Self {
+        Preprocess(vec![Step::Lowpass(step::LAMBDA), Step::Scale(None)])
     }
 
     /// Returns the steps, in the order in which they are applied.
@@ -79,6 +84,11 @@ impl Preprocess {
     /// Returns whether [`Undo`] leads back to the [`Preprocess::original`]: not if there is a taper.
     pub fn has_inverse(&self) -> bool {
         self.0.iter().all(|step| step.has_inverse())
+    }
+
+    /// Returns how many pixels at every end stay blended on the way back: those of a taper.
+    pub fn blended_border(&self) -> usize {
+        if self.0.contains(&Step::Taper) { taper::BORDER } else { 0 }
     }
 
     /// Applies the steps one after the other; between them values stay in `f64`. Without steps, returns the sample.

@@ -53,7 +53,7 @@ pub enum Step {
 }
 
 /// The smoothness that SPORCO's examples use.
-const LAMBDA: f64 = 5.0;
+pub(super) const LAMBDA: f64 = 5.0;
 /// Enough for four peaks of the spectrum.
 const ORDER: usize = 8;
 /// More would be slow and predict noise.
@@ -119,9 +119,9 @@ impl Step {
             Step::Gray => gray::gray(&sample),
             Step::Mean => level::subtract_mean(sample, undo),
             Step::Scale(by) => level::divide(sample, by, undo),
-            Step::Lowpass(lambda) => lowpass::apply(self.unmasked(sample)?, lambda, undo),
+            Step::Lowpass(lambda) => lowpass::apply(sample, lambda, undo),
             Step::Whiten(order) => whiten::apply(self.unmasked(sample)?, order, undo),
-            Step::Lcn => contrast::apply(self.unmasked(sample)?, undo),
+            Step::Lcn => contrast::apply(sample, undo),
             Step::Taper => taper::apply(self.unmasked(sample)?),
             Step::PerChannel => channels::apart(sample),
         }
@@ -133,7 +133,7 @@ impl Step {
             return Ok(sample);
         }
         let found = format!("a mask by which {} of {} values were observed", sample.n_observed(), sample.data().len());
-        let expected = "a sample without a mask (gray, mean and scale take masked ones)";
+        let expected = "a sample without a mask (gray, mean, scale, lowpass and lcn take masked ones)";
         Err(Error::invalid(format!("the step `{}`", self.name()), expected, found))
     }
 }

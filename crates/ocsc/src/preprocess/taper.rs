@@ -4,6 +4,9 @@ use super::window::{Border, RowMeans, gaussian};
 use super::{Step, extremes, per_plane};
 use crate::{Real, Result, Sample};
 
+/// The pixels at every end that are blended.
+pub(super) const BORDER: usize = 11;
+
 /// Tapers the edges as MATLAB's `edgetaper` with an 11 x 11 Gaussian w of sigma 11/3: J = a I + (1 - a) (w * I), w * I
 /// circular.
 ///

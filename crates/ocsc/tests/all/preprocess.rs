@@ -49,7 +49,7 @@ fn sample(shape: Shape, data: Vec<f64>) -> Sample<f64> {
 #[test]
 fn chain_reproduces_the_authors_arrays() {
     fn check<T: Real>(data: &Path) {
-        let chain = Preprocess::images();
+        let chain = Preprocess::paper();
         let sets = [("fruit/train", 10), ("city/train", 10), ("fruit/test", 4)];
         for (set, count) in sets {
             let found: Vec<_> = photos::<T>(&data.join(format!("{set}_rgb.npy")))
@@ -114,8 +114,8 @@ fn names_round_trip() {
 /// As they have always been written.
 #[test]
 fn files_hold_names() {
-    assert_eq!(serde_json::to_string(&Preprocess::images()).unwrap(), r#"["gray","lcn","taper"]"#);
-    assert_eq!(serde_json::from_str::<Preprocess>(r#"["gray","lcn","taper"]"#).unwrap(), Preprocess::images());
+    assert_eq!(serde_json::to_string(&Preprocess::paper()).unwrap(), r#"["gray","lcn","taper"]"#);
+    assert_eq!(serde_json::from_str::<Preprocess>(r#"["gray","lcn","taper"]"#).unwrap(), Preprocess::paper());
     let list: Preprocess = "lowpass,scale=2".parse().unwrap();
     assert_eq!(serde_json::to_string(&list).unwrap(), r#"["lowpass=5","scale=2"]"#);
 }
@@ -300,7 +300,7 @@ proptest! {
     fn single_precision_is_double_precision_rounded(x in samples()) {
         let narrow = Sample::new(x.shape(), x.data().iter().map(|&v| v as f32).collect()).unwrap();
         let wide = Sample::new(x.shape(), narrow.data().iter().map(|&v| f64::from(v)).collect()).unwrap();
-        let chain = Preprocess::images();
+        let chain = Preprocess::paper();
         let (narrow, wide) = (chain.apply(narrow).unwrap(), chain.apply(wide).unwrap());
         let rounded: Vec<f32> = wide.data().iter().map(|&v| v as f32).collect();
         prop_assert_eq!(narrow.data(), rounded);

@@ -83,7 +83,7 @@ fn only_a_taper_has_no_inverse() {
     for steps in IMAGES.into_iter().chain(["gray", "whiten"]) {
         assert!(list(steps).has_inverse(), "{steps}");
     }
-    assert!(!list("taper").has_inverse() && !Preprocess::images().has_inverse());
+    assert!(!list("taper").has_inverse() && !Preprocess::paper().has_inverse());
 }
 
 /// Beyond the border of 11 pixels the gray image comes back from the paper's chain.
