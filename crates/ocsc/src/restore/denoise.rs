@@ -6,20 +6,34 @@
 use super::adapt::Adapt;
 use super::frame::Frame;
 use super::pass::Pass;
-use super::{MOST, Options, PATCHES, noise, start};
+use super::{MOST, Noise, Options, PATCHES, impulse, noise, poisson, start};
 use crate::monitor::Monitor;
 use crate::{Error, Result, Sample};
 
-/// Returns an image (channels, 1, height, width) without its white Gaussian noise.
+/// Returns an image (channels, 1, height, width) without its noise.
 pub fn denoise(image: &Sample<f32>, options: &Options, monitor: &dyn Monitor) -> Result<Sample<f32>> {
     if image.mask().is_some() {
-        return Err(Error::invalid(
-            "image to denoise",
-            "observed values only (`inpaint` fills the others in)",
-            "a mask",
-        ));
+        let expected = "observed values only (`inpaint` fills the others in)";
+        return Err(Error::invalid("image to denoise", expected, "a mask"));
     }
-    let sigma = checked_sigma(options.sigma)?.unwrap_or_else(|| noise::estimate(image)) as f32;
+    match options.noise {
+        Noise::Gaussian => {
+            let sigma = options.checked_sigma()?.unwrap_or_else(|| noise::estimate(image));
+            gaussian(image, sigma, options, monitor)
+        }
+        Noise::Poisson(photons) => poisson::denoise(image, photons, options, monitor),
+        Noise::Impulse => impulse::denoise(image, options, monitor),
+    }
+}
+
+/// The same for white Gaussian noise.
+pub(super) fn gaussian(
+    image: &Sample<f32>,
+    sigma: f64,
+    options: &Options,
+    monitor: &dyn Monitor,
+) -> Result<Sample<f32>> {
+    let sigma = sigma as f32;
     let mut atoms = start::start(image.shape().channels, options.dictionary.as_ref())?;
     let frame = Frame::new(image.shape(), atoms.shape)?;
     if sigma == 0.0 {
@@ -62,13 +76,4 @@ impl Denoising {
     const STRIDE: usize = 3;
     const MEMBERS: usize = 16;
     const REACH: usize = 16;
-}
-
-fn checked_sigma(sigma: Option<f64>) -> Result<Option<f64>> {
-    match sigma {
-        Some(sigma) if !(sigma >= 0.0 && sigma.is_finite()) => {
-            Err(Error::invalid("sigma", "a finite number of at least 0", sigma))
-        }
-        other => Ok(other),
-    }
 }

@@ -1,12 +1,10 @@
 //! Images with their gaps filled.
 //!
-//! From a guess, patches are coded in groups with a tolerance that falls from step to step: where the guess is still poor, only
-//! strong structure is believed. The support of a group comes from the guess, the coefficients from the observed values, beside
-//! which a guessed one counts [`Inpainting::GUESS`]. Observed values are put back after every step.
+//! A smooth guess is improved (`invert.rs`). The support of a group comes from the guess, the coefficients from the observed values,
+//! beside which a guessed one counts [`Inpainting::GUESS`]. Observed values are put back after every step.
 
-use super::adapt::Adapt;
 use super::frame::Frame;
-use super::pass::Pass;
+use super::invert::Inversion;
 use super::{Options, fill, start};
 use crate::monitor::Monitor;
 use crate::{Error, Result, Sample, random};
@@ -24,56 +22,22 @@ pub fn inpaint(image: &Sample<f32>, options: &Options, monitor: &dyn Monitor) ->
         }
     }
     let guess = fill::fill(image.shape(), image.data(), &seen, monitor)?;
-    improve(image, &seen, guess, options, monitor)
+    let miss = miss(image, &seen, options.seed, monitor)?;
+    let steps = Inpainting::ERRORS.map(|share| share * miss);
+    let trust: Vec<f32> = seen.iter().map(|w| w + (1.0 - w) * Inpainting::GUESS).collect();
+    let keep = |mut guess: Vec<f32>, _: f32| {
+        let observed = image.data().iter().zip(&seen).map(|(v, w)| (*w > 0.0).then_some(*v));
+        guess.iter_mut().zip(observed).for_each(|(guess, observed)| *guess = observed.unwrap_or(*guess));
+        Ok(guess)
+    };
+    let (shape, most, members) = (image.shape(), Inpainting::MOST, Inpainting::MEMBERS);
+    let inversion = Inversion { consistent: &keep, shape, steps: &steps, trust: Some(&trust), most, members };
+    Sample::new(shape, inversion.run(guess, options, monitor)?)
 }
 
 /// Returns 1 for every observed value and 0 for others; none if all were observed.
 fn seen(image: &Sample<f32>) -> Option<Vec<f32>> {
     image.mask().map(|mask| mask.iter().map(|seen| f32::from(u8::from(*seen))).collect())
-}
-
-/// Improves a guess of an image of which some values were `seen`.
-fn improve(
-    image: &Sample<f32>,
-    seen: &[f32],
-    mut guess: Vec<f32>,
-    options: &Options,
-    monitor: &dyn Monitor,
-) -> Result<Sample<f32>> {
-    let shape = image.shape();
-    let mut atoms = start::start(shape.channels, options.dictionary.as_ref())?;
-    let frame = Frame::new(shape, atoms.shape)?;
-    let trust: Vec<f32> = seen.iter().map(|w| w + (1.0 - w) * Inpainting::GUESS).collect();
-    let miss = miss(image, seen, options.seed, monitor)?;
-    for (step, share) in Inpainting::ERRORS.into_iter().enumerate() {
-        let error = share * miss;
-        if error == 0.0 {
-            break;
-        }
-        if options.learn_here {
-            let patches = Inpainting::PATCHES;
-            let adapt = Adapt { error, rounds: 1, patches, seed: options.seed, first: step };
-            adapt.run(&mut atoms, &[(frame, &guess)], monitor)?;
-        }
-        let (stride, members, reach) = (Inpainting::STRIDE, Inpainting::MEMBERS, Inpainting::REACH);
-        let (coded, trust) = (&guess[..], Some(&trust[..]));
-        let pass = Pass {
-            frame,
-            atoms: &atoms,
-            image: coded,
-            guide: coded,
-            trust,
-            error,
-            most: Inpainting::MOST,
-            stride,
-            members,
-            reach,
-        };
-        guess = pass.run(monitor)?;
-        let observed = image.data().iter().zip(seen).map(|(v, w)| (*w > 0.0).then_some(*v));
-        guess.iter_mut().zip(observed).for_each(|(guess, observed)| *guess = observed.unwrap_or(*guess));
-    }
-    Sample::new(shape, guess)
 }
 
 /// The settings of [`inpaint`], chosen on Set12 with half of the values missing.
@@ -84,14 +48,10 @@ impl Inpainting {
     const GUESS: f32 = 0.06;
     /// What residuals may have, as a share of what the smooth guess misses.
     const ERRORS: [f32; 5] = [1.8, 1.12, 0.7, 0.434, 0.27];
-    /// The most filters of a group: more would follow errors of the guess.
     const MOST: usize = 14;
     /// One in so many observed values is hidden to learn what a smooth guess is worth.
     const HIDDEN: usize = 10;
-    const PATCHES: usize = 8_000;
-    const STRIDE: usize = 4;
     const MEMBERS: usize = 16;
-    const REACH: usize = 10;
 }
 
 /// The root mean square by which a smooth guess misses observed values that are hidden from it, one in [`Inpainting::HIDDEN`]: the

@@ -1,9 +1,10 @@
-//! From bad images to better ones: denoising and inpainting with sparse codes of patches.
+//! From bad images to better ones: denoising, inpainting, deblurring, upscaling and demosaicking with sparse codes of patches.
 //!
 //! # The problem
 //!
-//! What was observed is y = W x + noise, with W = 1 where a value was observed and 0 where it was not. Every patch of the image x
-//! on a lattice of positions, together with the patches most like it, is a sum of few filters:
+//! What was observed is y = A x + noise: all of the image x ([`denoise`]), some of its values ([`inpaint`], [`demosaic`]), or a blurred or
+//! smaller one ([`deblur`], [`upscale`]). Every patch of x on a lattice of positions, together with the patches most like it, is a sum
+//! of few filters:
 //!
 //! ```text
 //! min over D, supports S_g, codes c   sum over groups g |S_g|     with  || P_q x - mean - sum_(k in S_g) c_qk d_k ||^2 <= (C sigma)^2 n
@@ -23,6 +24,8 @@
 //! | coefficients from what was observed | `refit.rs` | Mairal, Elad, Sapiro 2008 |
 //! | averages | `pass.rs`, `frame.rs` | Simon and Elad 2019 |
 //! | a smooth start for what is missing | `fill.rs` | |
+//! | by turns: codes, and what was observed | `invert.rs`, `observe.rs` | Venkatakrishnan, Bouman, Wohlberg 2013 |
+//! | other noise | `poisson.rs`, `impulse.rs` | Makitalo, Foi 2011 |
 //!
 //! `benchmarks/restoration.py` measures the results.
 //!
@@ -43,26 +46,37 @@
 mod adapt;
 mod atoms;
 mod cholesky;
+mod deblur;
+mod demosaic;
 mod denoise;
 mod fill;
 mod frame;
+mod impulse;
 mod inpaint;
+mod invert;
 mod matching;
 mod noise;
+mod observe;
 mod pass;
+mod poisson;
 mod pursuit;
 mod refit;
 mod start;
 #[cfg(test)]
 mod tests;
+mod upscale;
 
 use crate::{Dictionary, Error, Result, Sample, Samples};
 use adapt::Adapt;
 use atoms::Atoms;
 use frame::Frame;
 
+pub use deblur::deblur;
+pub use demosaic::{Pattern, demosaic};
 pub use denoise::denoise;
 pub use inpaint::inpaint;
+pub use observe::Kernel;
+pub use upscale::upscale;
 
 /// Patches that are learned from in a round; images of fewer are learned from in full, as often as patches are drawn.
 const PATCHES: usize = 20_000;
@@ -72,7 +86,9 @@ const MOST: usize = 32;
 /// How to restore.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The standard deviation of the noise, in the image's units; estimated by [`noise_of`] if absent.
+    /// What noise [`denoise`] takes out.
+    pub noise: Noise,
+    /// The standard deviation of Gaussian noise, in the image's units; estimated by [`noise_of`] if absent.
     pub sigma: Option<f64>,
     /// Whether to adapt the filters to the image.
     pub learn_here: bool,
@@ -82,9 +98,34 @@ pub struct Options {
     pub seed: u64,
 }
 
+/// Kinds of noise.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub enum Noise {
+    /// White, of the same variance everywhere.
+    #[default]
+    Gaussian,
+    /// Of counted photons, so many for a value of 1 (estimated if absent): the variance is proportional to the value.
+    Poisson(Option<f64>),
+    /// Some values are far off, others are exact: salt and pepper.
+    Impulse,
+}
+
 impl Default for Options {
     fn default() -> Self {
-        Options { sigma: None, learn_here: true, dictionary: None, seed: 0 }
+        Options { noise: Noise::Gaussian, sigma: None, learn_here: true, dictionary: None, seed: 0 }
+    }
+}
+
+impl Options {
+    /// Returns the standard deviation of the noise, if it was given.
+    fn checked_sigma(&self) -> Result<Option<f64>> {
+        match self.sigma {
+            Some(sigma) if !(sigma >= 0.0 && sigma.is_finite()) => {
+                Err(Error::invalid("sigma", "a finite number of at least 0", sigma))
+            }
+            other => Ok(other),
+        }
     }
 }
 

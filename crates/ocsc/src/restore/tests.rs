@@ -81,6 +81,107 @@ fn inpainting_keeps_what_was_observed_and_beats_the_smooth_guess() {
     }
 }
 
+/// Blurs or shrinks every channel.
+fn observed(clean: &Sample<f32>, observation: &dyn observe::Observation, shape: Shape) -> Sample<f32> {
+    let planes = clean.data().chunks_exact(clean.shape().pixels());
+    Sample::new(shape, planes.flat_map(|plane| observation.observe(plane)).collect()).unwrap()
+}
+
+#[test]
+fn deblurring_gains_decibels_and_gives_back_what_was_observed() {
+    let gray = leaves(5, 72);
+    let kernel = Kernel::gaussian(1.5).unwrap();
+    for clean in [gray.clone(), coloured(&gray)] {
+        let shape = clean.shape();
+        let blur = observe::Blur { kernel: &kernel, size: [shape.height, shape.width] };
+        let blurred = noisy(&observed(&clean, &blur, shape), 0.004, 3);
+        let options = Options { sigma: Some(0.004), ..Options::default() };
+        let sharp = deblur(&blurred, &kernel, &options, &Silent).unwrap();
+        let [before, after] = [&blurred, &sharp].map(|image| psnr(&clean, image, 1.0).unwrap());
+        assert!(after > before + 2.0, "{before} {after}");
+        let again = psnr(&blurred, &observed(&sharp, &blur, shape), 1.0).unwrap();
+        assert!(again > 40.0, "{again}");
+    }
+}
+
+#[test]
+fn upscaling_beats_cubic_interpolation_and_gives_back_the_small_image() {
+    let clean = leaves(6, 72);
+    for factor in [2, 3] {
+        let side = 72 / factor;
+        let shrink = observe::Shrink::new([side, side], factor);
+        let small = observed(&clean, &shrink, Shape::image(side, side));
+        let large = upscale(&small, factor, &Options::default(), &Silent).unwrap();
+        assert_eq!(large.shape(), clean.shape());
+        let cubic = Sample::new(clean.shape(), upscale::enlarged(&small, clean.shape(), factor)).unwrap();
+        let [before, after] = [&cubic, &large].map(|image| psnr(&clean, image, 1.0).unwrap());
+        assert!(after > before + 0.5, "{before} {after}");
+        assert!(psnr(&small, &observed(&large, &shrink, small.shape()), 1.0).unwrap() > 40.0);
+    }
+    let refused = |factor| upscale(&clean, factor, &Options::default(), &Silent).unwrap_err().to_string();
+    assert!(refused(1).contains("2 to 4") && refused(5).contains("found 5"));
+}
+
+#[test]
+fn demosaicking_keeps_what_was_observed_and_finds_the_rest() {
+    let (clean, side) = (coloured(&leaves(7, 64)), 64);
+    for name in ["RGGB", "BGGR", "GRBG", "GBRG"] {
+        let pattern: Pattern = name.parse().unwrap();
+        assert_eq!(pattern.to_string(), name);
+        let colour = |i: usize| match name.as_bytes()[i / side % 2 * 2 + i % side % 2] {
+            b'R' => 0,
+            b'G' => 1,
+            _ => 2,
+        };
+        let seen = |i: usize| clean.data()[colour(i) * side * side + i];
+        let mosaic = Sample::new(Shape::image(side, side), (0..side * side).map(seen).collect()).unwrap();
+        let result = demosaic(&mosaic, pattern, &Options::default(), &Silent).unwrap();
+        assert!((0..side * side).all(|i| result.data()[colour(i) * side * side + i] == seen(i)));
+        let found = psnr(&clean, &result, 1.0).unwrap();
+        assert!(found > 30.0, "{name} {found}");
+    }
+    assert!("RGBG".parse::<Pattern>().unwrap_err().to_string().contains("RGGB, BGGR"));
+    assert!(demosaic(&clean, "RGGB".parse().unwrap(), &Options::default(), &Silent).is_err());
+}
+
+#[test]
+fn photons_and_impulses_are_noise_of_their_own() {
+    let clean = leaves(11, 80);
+    let mut rng = random::stream(5, 0);
+    let photons = 30.0;
+    let mut count = |v: &f32| match f64::from(*v) * photons {
+        mean if mean > 0.0 => (rand_distr::Poisson::new(mean).unwrap().sample(&mut rng) / photons) as f32,
+        _ => 0.0,
+    };
+    let counted = Sample::new(clean.shape(), clean.data().iter().map(&mut count).collect()).unwrap();
+    let before = psnr(&clean, &counted, 1.0).unwrap();
+    for photons in [Some(photons), None] {
+        let options = Options { noise: Noise::Poisson(photons), ..Options::default() };
+        let after = psnr(&clean, &denoise(&counted, &options, &Silent).unwrap(), 1.0).unwrap();
+        assert!(after > before + 3.0, "{photons:?} {before} {after}");
+    }
+    let refused =
+        |image: &Sample<f32>, noise| denoise(image, &Options { noise, ..Options::default() }, &Silent).is_err();
+    assert!(refused(&clean.map(|v| -v), Noise::Poisson(None)) && refused(&clean, Noise::Poisson(Some(0.0))));
+    // Salt and pepper: a fifth of the values is 0 or 1, the others are exact.
+    let drawn = noisy(&clean.map(|_| 0.0), 1.0, 13);
+    let speckled = |(v, d): (&f32, &f32)| {
+        if *d > 1.28 {
+            1.0
+        } else if *d < -1.28 {
+            0.0
+        } else {
+            *v
+        }
+    };
+    let speckled = clean.data().iter().zip(drawn.data()).map(speckled).collect();
+    let speckled = Sample::new(clean.shape(), speckled).unwrap();
+    let options = Options { noise: Noise::Impulse, ..Options::default() };
+    let result = denoise(&speckled, &options, &Silent).unwrap();
+    let [before, after] = [&speckled, &result].map(|image| psnr(&clean, image, 1.0).unwrap());
+    assert!(after > before + 10.0, "{before} {after}");
+}
+
 #[test]
 fn one_thread_gives_what_many_give() {
     let image = noisy(&leaves(8, 64), 0.1, 1);
