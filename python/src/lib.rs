@@ -44,7 +44,7 @@ mod _native {
     #[pymodule_export]
     use crate::measure::{mse, prepare, psnr, ssim, undo};
     #[pymodule_export]
-    use crate::restore::{denoise, inpaint, noise_of};
+    use crate::restore::{deblur, demosaic, denoise, inpaint, noise_of, upscale};
     #[pymodule_export]
     use crate::tune::{default_ratio, heldout, tune};
     #[pymodule_export]

@@ -50,7 +50,49 @@ def test_gaps_are_filled(clean):
     assert colour.shape == (3, *clean.shape)
 
 
+def test_blur_small_images_and_mosaics(clean):
+    weights = np.exp(-0.5 * (np.arange(-4, 5) / 1.2) ** 2)
+    kernel = np.outer(weights, weights / weights.sum()) / weights.sum()
+    padded = np.pad(clean, 4, mode="edge")
+    blurred = sum(kernel[y, x] * padded[8 - y : 72 - y, 8 - x : 72 - x] for y in range(9) for x in range(9))
+    for given in (1.2, kernel):
+        sharp = ocsc.restore.deblur(blurred, given, sigma=0.002)
+        assert psnr(clean, sharp) > psnr(clean, blurred) + 3
+    large = ocsc.restore.upscale(clean, 3)
+    assert large.shape == (192, 192) and abs(large.mean() - clean.mean()) < 0.01
+    assert ocsc.restore.upscale(np.stack([clean] * 3, -1), channel_axis=-1).shape == (128, 128, 3)
+    colour = np.stack([clean, 0.8 * clean, 0.6 * clean], -1)
+    mosaic = colour[..., 1].copy()
+    mosaic[::2, ::2], mosaic[1::2, 1::2] = colour[::2, ::2, 0], colour[1::2, 1::2, 2]
+    result = ocsc.restore.demosaic(mosaic, "RGGB")
+    assert result.shape == colour.shape and np.array_equal(result[::2, ::2, 0], colour[::2, ::2, 0])
+    assert ocsc.metrics.psnr(colour, result, peak=1, axes="HWC") > 30
+    assert ocsc.restore.demosaic(mosaic, "RGGB", channel_axis=0).shape == (3, 64, 64)
+
+
+def test_other_noise(clean):
+    rng = np.random.default_rng(4)
+    counts = rng.poisson(40 * clean) / 40
+    for photons in (40, None):
+        assert psnr(clean, ocsc.restore.denoise(counts, noise="poisson", photons=photons)) > psnr(clean, counts) + 4
+    drawn = rng.random(clean.shape)
+    speckled = np.where(drawn < 0.1, 0, np.where(drawn > 0.9, 1, clean))
+    assert psnr(clean, ocsc.restore.denoise(speckled, loss="l1")) > psnr(clean, speckled) + 10
+
+
 def test_refusals(clean):
+    with pytest.raises(ValueError, match="photons"):
+        ocsc.restore.denoise(clean, photons=3)
+    with pytest.raises(ValueError, match="neither noise nor sigma"):
+        ocsc.restore.denoise(clean, sigma=1, loss="l1")
+    with pytest.raises(ValueError, match="noise: expected"):
+        ocsc.restore.denoise(clean, noise="pink")
+    with pytest.raises(ValueError, match="odd sides"):
+        ocsc.restore.deblur(clean, np.ones((2, 2)))
+    with pytest.raises(ValueError, match="factor: expected 2, 3 or 4"):
+        ocsc.restore.upscale(clean, 1)
+    with pytest.raises(ValueError, match="RGGB, BGGR"):
+        ocsc.restore.demosaic(clean, "RGB")
     with pytest.raises(ValueError, match="channel_axis=-1"):
         ocsc.restore.denoise(np.zeros((8, 8, 3)))
     with pytest.raises(ValueError, match="sigma: expected a number of at least 0"):

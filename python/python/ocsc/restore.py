@@ -1,11 +1,11 @@
-"""Restores images: what the program's ``denoise`` and ``inpaint`` do, with arrays in and out.
+"""Restores images: what the program's ``denoise``, ``inpaint``, ``deblur``, ``upscale`` and ``demosaic`` do, with arrays in and out.
 
 Filters are built in, and adapt to the image at hand. All functions compute in f32.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -19,20 +19,29 @@ def denoise(
     image: npt.ArrayLike,
     sigma: float | None = None,
     *,
+    noise: Literal["gaussian", "poisson"] = "gaussian",
+    photons: float | None = None,
+    loss: Literal["l2", "l1"] = "l2",
     channel_axis: int | None = None,
     filters: npt.ArrayLike | None = None,
     learn_here: bool = True,
     random_state: int = 0,
     threads: int | None = None,
 ) -> Array:
-    """Returns an image without its white Gaussian noise.
+    """Returns an image without its noise.
 
     Parameters
     ----------
     image : array of shape (H, W), or with channels
         The noisy image, in any units.
     sigma : float, optional
-        The standard deviation of the noise, in the image's units; by default it is estimated (`estimate_sigma`).
+        The standard deviation of Gaussian noise, in the image's units; by default it is estimated (`estimate_sigma`).
+    noise : {"gaussian", "poisson"}, default="gaussian"
+        What noise: white Gaussian, or that of counted photons, whose variance is proportional to the value.
+    photons : float, optional
+        How many photons make a value of 1, for Poisson noise; by default it is estimated.
+    loss : {"l2", "l1"}, default="l2"
+        "l1" for values that are far off while the others are exact, such as salt and pepper: they are found and filled in.
     channel_axis : int, optional
         The axis of the channels, as in scikit-image; None for gray images.
     filters : array of shape (K, h, w) or (K, C, h, w), optional
@@ -59,11 +68,19 @@ def denoise(
     >>> ocsc.metrics.psnr(clean, better, peak=1) > ocsc.metrics.psnr(clean, noisy, peak=1) + 3
     True
     """
+    if noise not in ("gaussian", "poisson"):
+        raise ValueError(f'noise: expected "gaussian" or "poisson", found {noise!r}')
+    if loss not in ("l2", "l1"):
+        raise ValueError(f'loss: expected "l2" or "l1", found {loss!r}')
+    if loss == "l1" and (noise != "gaussian" or sigma is not None):
+        raise ValueError('loss="l1": expected neither noise nor sigma; values are exact or far off')
+    if sigma is not None and noise == "poisson":
+        raise ValueError("sigma: expected none with Poisson noise, which photons= describes")
+    if photons is not None and noise != "poisson":
+        raise ValueError('photons: expected none without noise="poisson"')
     item, axis = _item(image, None, channel_axis)
-    if sigma is not None and not (np.isfinite(sigma) and sigma >= 0):
-        raise ValueError(f"sigma: expected a number of at least 0, or None, found {sigma!r}")
-    given = None if sigma is None else float(sigma)
-    return _back(_native.denoise(item, given, _filters(filters), learn_here, random_state, threads_of(threads)), axis)
+    kind, amount = ("impulse", None) if loss == "l1" else ("poisson", photons) if noise == "poisson" else ("gaussian", _sigma(sigma))
+    return _back(_native.denoise(item, kind, amount, _common(filters, learn_here, random_state, threads)), axis)
 
 
 def inpaint(
@@ -93,7 +110,110 @@ def inpaint(
         In f32.
     """
     item, axis = _item(image, mask, channel_axis)
-    return _back(_native.inpaint(item, _filters(filters), learn_here, random_state, threads_of(threads)), axis)
+    return _back(_native.inpaint(item, _common(filters, learn_here, random_state, threads)), axis)
+
+
+def deblur(
+    image: npt.ArrayLike,
+    kernel: npt.ArrayLike,
+    sigma: float | None = None,
+    *,
+    channel_axis: int | None = None,
+    filters: npt.ArrayLike | None = None,
+    learn_here: bool = True,
+    random_state: int = 0,
+    threads: int | None = None,
+) -> Array:
+    """Returns an image without a known blur.
+
+    Parameters
+    ----------
+    image : array of shape (H, W), or with channels
+        The blurred image; it is taken to go on at its border as it ends.
+    kernel : float, or array of shape (h, w)
+        What the image was convolved with: the standard deviation of a Gaussian in pixels, or values of odd sides, which are
+        scaled to sum 1.
+    sigma : float, optional
+        The standard deviation of the noise, in the image's units; by default it is estimated (`estimate_sigma`).
+    channel_axis, filters, learn_here, random_state, threads
+        As for `denoise`.
+
+    Returns
+    -------
+    ndarray of the image's shape
+        In f32.
+    """
+    item, axis = _item(image, None, channel_axis)
+    values, _ = numeric(kernel, "kernel")
+    if values.ndim not in (0, 2):
+        raise ValueError(f"kernel: expected a number of pixels or an array (h, w), found an array of shape {values.shape}")
+    given, deviation = ((values[None, None], None, None), 0.0) if values.ndim == 2 else (None, float(values))
+    common = _common(filters, learn_here, random_state, threads)
+    return _back(_native.deblur(item, given, deviation, _sigma(sigma), common), axis)
+
+
+def upscale(
+    image: npt.ArrayLike,
+    factor: int = 2,
+    *,
+    channel_axis: int | None = None,
+    filters: npt.ArrayLike | None = None,
+    learn_here: bool = True,
+    random_state: int = 0,
+    threads: int | None = None,
+) -> Array:
+    """Returns an image with more pixels, which gives the one at hand when it is made smaller by cubic interpolation.
+
+    Parameters
+    ----------
+    image : array of shape (H, W), or with channels
+        The small image.
+    factor : {2, 3, 4}, default=2
+        How many times as many pixels along each side.
+    channel_axis, filters, learn_here, random_state, threads
+        As for `denoise`.
+
+    Returns
+    -------
+    ndarray of shape (factor H, factor W), or with channels
+        In f32.
+    """
+    if factor not in (2, 3, 4):
+        raise ValueError(f"factor: expected 2, 3 or 4, found {factor!r}")
+    item, axis = _item(image, None, channel_axis)
+    return _back(_native.upscale(item, int(factor), _common(filters, learn_here, random_state, threads)), axis)
+
+
+def demosaic(
+    mosaic: npt.ArrayLike,
+    pattern: Literal["RGGB", "BGGR", "GRBG", "GBRG"],
+    *,
+    channel_axis: int = -1,
+    filters: npt.ArrayLike | None = None,
+    learn_here: bool = True,
+    random_state: int = 0,
+    threads: int | None = None,
+) -> Array:
+    """Returns the colour image of what a camera's sensor sees, one colour at every pixel; observed values are kept.
+
+    Parameters
+    ----------
+    mosaic : array of shape (H, W)
+        The mosaic.
+    pattern : {"RGGB", "BGGR", "GRBG", "GBRG"}
+        The colours of the first two pixels of the first two rows.
+    channel_axis : int, default=-1
+        The axis of the colours in the result.
+    filters, learn_here, random_state, threads
+        As for `denoise`.
+
+    Returns
+    -------
+    ndarray of shape (H, W, 3)
+        In f32.
+    """
+    item, _ = _item(mosaic, None, None)
+    return _back(_native.demosaic(item, pattern, _common(filters, learn_here, random_state, threads)), channel_axis)
 
 
 def estimate_sigma(image: npt.ArrayLike, *, channel_axis: int | None = None) -> float:
@@ -141,6 +261,20 @@ def _back(planes: Array, channel_axis: int | None) -> Array:
     return image
 
 
+def _sigma(sigma: float | None) -> float | None:
+    """Returns the standard deviation of noise."""
+    if sigma is not None and not (np.isfinite(sigma) and sigma >= 0):
+        raise ValueError(f"sigma: expected a number of at least 0, or None, found {sigma!r}")
+    return None if sigma is None else float(sigma)
+
+
+def _common(
+    filters: npt.ArrayLike | None, learn_here: bool, random_state: int, threads: int | None
+) -> tuple[Array | None, bool, int, int | None]:
+    """Returns what all functions hand to the native half."""
+    return _filters(filters), learn_here, random_state, threads_of(threads)
+
+
 def _filters(filters: npt.ArrayLike | None) -> Array | None:
     """Returns filters (K, C, h, w)."""
     if filters is None:
@@ -151,4 +285,4 @@ def _filters(filters: npt.ArrayLike | None) -> Array | None:
     return array if array.ndim == 4 else array[:, None]
 
 
-__all__ = ["denoise", "estimate_sigma", "inpaint"]
+__all__ = ["deblur", "demosaic", "denoise", "estimate_sigma", "inpaint", "upscale"]
