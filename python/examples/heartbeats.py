@@ -32,11 +32,16 @@ for name, other in [("between 8 and 25 Hz", reference), ("themselves", find_peak
     print(f"{len(beats)} beats, {len(other)} peaks {name}: precision {precision:.3f}, recall {recall:.3f} within 50 ms")
 print(f"{60 / np.median(np.diff(beats['time'])):.0f} beats per minute")
 
-figure, axes = plt.subplots(3, 1, figsize=(10, 7.5), layout="constrained", height_ratios=[2, 2, 1])
+rows = [["beats", "filters"], ["signal", "filters"], ["raster", "filters"]]
+figure, axes = plt.subplot_mosaic(rows, figsize=(10, 7.5), layout="constrained", height_ratios=[2, 2, 1], width_ratios=[5, 1])
 shown = slice(21600, 25200)
-x = ocsc.preprocess(ecg[None, shown], "lowpass=5", axes="NT")[0]
-ocsc.plot.activations(x, ocsc.code(x[None], model.filters_, model.beta_, boundary="free"), axes[[0, 2]], sfreq=360)
 near = beats[(beats["position"] >= shown.start) & (beats["position"] < shown.stop)].copy()
 near["position"] -= shown.start
-ocsc.plot.events(near, ecg[shown], axes[1], sfreq=360)
+ocsc.plot.events(near, ecg[shown], axes["beats"], sfreq=360)
+axes["beats"].set_title("the ECG and its beats", loc="left", fontsize="medium")
+x = ocsc.preprocess(ecg[None, shown], "lowpass=5", axes="NT")[0]
+codes = ocsc.code(x[None], model.filters_, model.beta_, boundary="free")
+ocsc.plot.activations(x, codes, [axes["signal"], axes["raster"]], sfreq=360, filters=range(3))
+axes["signal"].set_title("without its smooth part", loc="left", fontsize="medium")
+ocsc.plot.dictionary(model, axes["filters"], order=None, columns=1)
 figure.savefig(OUT / "heartbeats.png", dpi=100)

@@ -1,8 +1,7 @@
 """Learn rank-1 atoms from signals of many channels, as from MEG: where on the head, what waveform, and when.
 
 Needs matplotlib. `python meg_atoms.py [folder]` writes meg_atoms.png there. The recording is made up, so that the truth is
-known: three sources, each with a topography over 32 channels, a waveform of 0.25 s and 30 times, in noise
-of 1.4 times their norm."""
+known: three sources with a topography over 32 channels, a waveform of 0.25 s and 30 times, in noise of 1.4 times their norm."""
 
 import sys
 from pathlib import Path
@@ -55,5 +54,6 @@ for k, j in enumerate(best):
     sign = np.sign(maps[k] @ atoms.topography[j])
     axes[0, k].plot(maps[k], "k", sign * atoms.topography[j], "C1--")
     axes[1, k].plot(np.arange(WIDTH), waves[k], "k", np.arange(WIDTH) + shifts[k], sign * atoms.waveform[j], "C1--")
-    axes[0, k].set(title=f"source {k} (black) and atom {j}", xlabel="channel")
+    axes[0, k].set(title=f"source {k} (black) and atom {j}", xlabel="channel", ylabel="" if k else "topography")
+    axes[1, k].set(xlabel="value", ylabel="" if k else "waveform")
 figure.savefig(OUT / "meg_atoms.png", dpi=100)
