@@ -94,7 +94,7 @@ def evaluate(model: Path, data: Path, tol: float = 0.01, threads: int = THREADS,
 def learn(data: Path, out: Path, *more: Any, threads: int = THREADS) -> list[dict]:
     """`ocsc learn` from the common initial dictionary; the lines of its log, whose `seconds` is learning time only."""
     log = out.with_suffix('.jsonl')
-    ocsc('learn', data, '--init', initial(), '--beta', 1, '--out', out, '--log', log, *more, threads=threads)
+    ocsc('learn', data, '--init', initial(), '--preset', 'paper', '--out', out, '--log', log, *more, threads=threads)
     return [json.loads(line) for line in log.read_text().splitlines()]
 
 

@@ -15,7 +15,7 @@ BETA = 2.15
 def main() -> None:
     out = WORK / 'memory.safetensors'
     used = [
-        peak_memory('learn', folder_of_crops(n), '--init', initial(), '--beta', 1, '--out', out, '--threads', 2) / MB
+        peak_memory('learn', folder_of_crops(n), '--init', initial(), '--preset', 'paper', '--out', out, '--threads', 2) / MB
         for n in (FEW, MANY)
     ]
     growth = used[1] / used[0] - 1
