@@ -15,8 +15,8 @@ use ocsc::preprocess::Preprocess;
 use std::path::PathBuf;
 use value::{FrameSize, at_least_one, at_least_zero, fraction, hertz, positive, threads};
 
-pub(crate) use restore::{Denoise, Inpaint, Restoring};
-pub(crate) use settings::{CodeArgs, ModelArgs};
+pub(crate) use restore::{Deblur, Demosaic, Denoise, Inpaint, Restoring, Upscale};
+pub(crate) use settings::{CodeArgs, ModelArgs, PAPER};
 pub(crate) use value::{Every, Size, memory as memory_size};
 
 /// Online convolutional sparse coding: learn small filters from a stream of images, and represent new images as sums of
@@ -79,7 +79,7 @@ pub(crate) enum Command {
     Reconstruct(Reconstruct),
     /// Objective, duality gap, PSNR and non-zeros on a set of samples
     #[command(
-        after_help = "Examples:\n  ocsc evaluate model.safetensors test/\n  ocsc evaluate model.safetensors test.npy --tol 1e-4 --json"
+        after_help = "Examples:\n  ocsc evaluate model.safetensors test/\n  ocsc evaluate model.safetensors test.npy --tol 1e-4 --json\n  ocsc evaluate model.safetensors photos/ --test-fraction 0.2 --csv photos.csv\n  ocsc evaluate model.safetensors noisy/ --reference clean/ --beta 0.3"
     )]
     Evaluate(Evaluate),
     /// Take noise out of images
@@ -92,6 +92,21 @@ pub(crate) enum Command {
         after_help = "Examples:\n  ocsc inpaint photo.png --mask mask.png --out filled/\n  ocsc inpaint photos/ --mask masks/ --out filled/\n  ocsc inpaint gaps.npy --nan-is-missing --out filled/\n\nObserved values are kept. From a smooth guess, each patch is coded together with the patches most like it, ever closer."
     )]
     Inpaint(Inpaint),
+    /// Take a known blur out of images
+    #[command(
+        after_help = "Examples:\n  ocsc deblur photos/ --kernel gaussian:1.6 --out sharp/\n  ocsc deblur moved.png --kernel path.png --sigma 2 --out sharp/\n\nThe kernel is scaled to sum 1; images are taken to go on at their border as they end. Frequencies that the blur took away\nwholly are guessed from patches alike."
+    )]
+    Deblur(Deblur),
+    /// Make images 2, 3 or 4 times as large along each side
+    #[command(
+        after_help = "Examples:\n  ocsc upscale 2 photos/ --out large/\n  ocsc upscale 3 small.png --reference original.png --out large/\n\nThe result gives the image back when it is made smaller by cubic interpolation, as most programs do it."
+    )]
+    Upscale(Upscale),
+    /// Make colour images of the mosaics that cameras' sensors see
+    #[command(
+        after_help = "Examples:\n  ocsc demosaic raw.png --pattern RGGB --out colour/\n  ocsc demosaic mosaics.npy --pattern GBRG --out colour/\n\nMosaics are gray images, one colour at every pixel. Observed values are kept."
+    )]
+    Demosaic(Demosaic),
     /// Choose beta, and the number and size of filters, by predicting hidden values
     #[command(
         after_help = "Examples:\n  ocsc tune photos/ --out tune.png\n  ocsc tune photos/ --try-filters 25,50,100 --try-size 7,11\n  ocsc tune signals.npy --model model.safetensors --json\n\nA few values of every sample are hidden, the others are coded along a path of betas, and the hidden ones are compared with\nthe reconstruction. Recommended is the largest beta whose error cannot be told from the smallest (within one standard\nerror over samples). The filters are learned from what is not hidden, briefly, unless --model has them. Large samples are\ncut to pieces. Samples are preprocessed before values are hidden, since steps such as lcn, lowpass and whiten mix values:\nwith such steps, neighbours know a little of what is hidden, alike for all betas."
@@ -254,6 +269,13 @@ impl Reading {
 pub struct Learn {
     #[command(flatten)]
     pub(crate) data: DataArgs,
+    /// Learn from pieces of this size, 64 (on every axis), 64x64, 8x64x64, in every pass as many of each sample as would cover it, from
+    /// other places: for few and large samples, each of which would be one update
+    #[arg(long, value_name = "SIZE", conflicts_with = "crop")]
+    pub(crate) tile: Option<Size>,
+    /// With --crop: pieces of each sample in a pass [default: 1]
+    #[arg(long, requires = "crop", value_parser = at_least_one, value_name = "N")]
+    pub(crate) crops_per_sample: Option<usize>,
     /// The model file to write (with --resume: the checkpoint, unless given)
     #[arg(long, required_unless_present = "resume", value_name = "MODEL")]
     pub(crate) out: Option<PathBuf>,
@@ -280,9 +302,15 @@ pub struct Learn {
     /// option every 10 minutes, and none at the end
     #[arg(long, value_name = "N|MINUTES")]
     pub(crate) checkpoint_every: Option<Every>,
+    /// Write the names of the samples that are held out, one per line, as --test-list reads them
+    #[arg(long, requires = "tests", conflicts_with = "test", value_name = "FILE.txt")]
+    pub(crate) write_split: Option<PathBuf>,
     /// Write a log, one JSON object per line
     #[arg(long, value_name = "RUN.jsonl")]
     pub(crate) log: Option<PathBuf>,
+    /// Write a page at the end: settings, data, curves, the dictionary, and held-out samples beside what their codes give back
+    #[arg(long, value_name = "PAGE.html")]
+    pub(crate) report: Option<PathBuf>,
     /// Print the result as one JSON object
     #[arg(long)]
     pub(crate) json: bool,
@@ -427,6 +455,26 @@ pub struct Evaluate {
     pub(crate) model: PathBuf,
     #[command(flatten)]
     pub(crate) data: DataArgs,
+    /// Evaluate on what `learn` with the same option and seed held out of DATA: this fraction
+    #[arg(long, value_parser = fraction, value_name = "FRACTION", conflicts_with_all = ["test_list", "split"])]
+    pub(crate) test_fraction: Option<f64>,
+    /// The seed of --test-fraction [default: that of the model]
+    #[arg(long, requires = "test_fraction", value_name = "SEED")]
+    pub(crate) split_seed: Option<u64>,
+    /// Evaluate on the samples of DATA that a text file names, one per line, as `learn --test-list` reads and `learn
+    /// --write-split` writes it
+    #[arg(long, value_name = "FILE", conflicts_with = "split")]
+    pub(crate) test_list: Option<PathBuf>,
+    /// Evaluate on `tstid` of setid.mat of Oxford Flowers
+    #[arg(long, value_name = "FILE.mat")]
+    pub(crate) split: Option<PathBuf>,
+    /// Compare what comes back with these clean samples instead of DATA, before preprocessing: one for one sample, or of the
+    /// same names
+    #[arg(long, value_name = "CLEAN")]
+    pub(crate) reference: Option<PathBuf>,
+    /// Write one row per sample: its name, objective, gap, PSNR and non-zeros
+    #[arg(long, value_name = "FILE.csv")]
+    pub(crate) csv: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) coding: Coding,
 }
@@ -441,6 +489,8 @@ pub struct Evaluate {
     mut_arg("resume", |arg| arg.hide(true).conflicts_with("methods")),
     mut_arg("other_data", |arg| arg.hide(true).conflicts_with("methods")),
     mut_arg("log", |arg| arg.hide(true).conflicts_with("methods")),
+    mut_arg("report", |arg| arg.hide(true).conflicts_with("methods")),
+    mut_arg("write_split", |arg| arg.hide(true).conflicts_with("methods")),
     mut_arg("json", |arg| arg.hide(true).conflicts_with("methods")),
     mut_arg("force", |arg| arg.hide(true).conflicts_with("methods")),
     mut_arg("checkpoint_every", |arg| arg.hide(true).conflicts_with("methods")),

@@ -1,6 +1,8 @@
-//! The options of `denoise` and `inpaint`.
+//! The options of the commands that restore images.
 
+use crate::data::Axes;
 use clap::Args as ClapArgs;
+use ocsc::restore::{Noise, Pattern};
 use std::path::PathBuf;
 
 /// What the commands that restore images have in common.
@@ -13,6 +15,9 @@ pub(crate) struct Restoring {
     /// Folder for the results: files of the same names, sizes, depths and colours (arrays become .npy)
     #[arg(long, value_name = "DIR")]
     pub(crate) out: PathBuf,
+    /// What the axes of arrays mean: N samples, C channels, H height, W width [default: NHW or HW, HWN for .mat]
+    #[arg(long, value_name = "AXES")]
+    pub(crate) axes: Option<Axes>,
     /// Search folders to any depth
     #[arg(long)]
     pub(crate) recursive: bool,
@@ -31,6 +36,9 @@ pub(crate) struct Restoring {
     /// Do not restore again what is in the folder already
     #[arg(long)]
     pub(crate) skip_existing: bool,
+    /// Write a page that shows every image before and after, and the difference
+    #[arg(long, value_name = "PAGE.html")]
+    pub(crate) report: Option<PathBuf>,
     /// Print the result as one JSON object
     #[arg(long)]
     pub(crate) json: bool,
@@ -44,6 +52,13 @@ pub(crate) struct Denoise {
     /// for each image]
     #[arg(long, value_parser = deviation, value_name = "SIGMA")]
     pub(crate) sigma: Option<f64>,
+    /// What noise: gaussian, or poisson, whose variance grows with the value; poisson:PHOTONS says how many photons make a
+    /// photo's white, or 1 in an array [default for PHOTONS: estimated for each image]
+    #[arg(long, default_value = "gaussian", value_parser = noise, value_name = "NOISE", conflicts_with = "loss")]
+    pub(crate) noise: Noise,
+    /// l1 for values that are far off while the others are exact, such as salt and pepper: they are found and filled in
+    #[arg(long, default_value = "l2", value_parser = ["l2", "l1"], value_name = "LOSS", conflicts_with = "sigma")]
+    pub(crate) loss: String,
 }
 
 #[derive(ClapArgs)]
@@ -57,6 +72,54 @@ pub(crate) struct Inpaint {
     /// Take NaN in arrays and float TIFFs as unobserved
     #[arg(long)]
     pub(crate) nan_is_missing: bool,
+}
+
+#[derive(ClapArgs)]
+pub(crate) struct Deblur {
+    #[command(flatten)]
+    pub(crate) restoring: Restoring,
+    /// What the images were blurred by: gaussian:PIXELS (a standard deviation), or an image or array of the kernel, of odd sides
+    #[arg(long, value_name = "KERNEL")]
+    pub(crate) kernel: String,
+    /// The standard deviation of the noise: of photos on the scale of 0 to 255, of arrays in their units [default: estimated
+    /// for each image]
+    #[arg(long, value_parser = deviation, value_name = "SIGMA")]
+    pub(crate) sigma: Option<f64>,
+}
+
+#[derive(ClapArgs)]
+pub(crate) struct Upscale {
+    /// How many times as many pixels along each side: 2, 3 or 4
+    #[arg(value_name = "FACTOR", value_parser = clap::value_parser!(u8).range(2..=4))]
+    pub(crate) factor: u8,
+    #[command(flatten)]
+    pub(crate) restoring: Restoring,
+}
+
+#[derive(ClapArgs)]
+pub(crate) struct Demosaic {
+    #[command(flatten)]
+    pub(crate) restoring: Restoring,
+    /// The colours of the first two pixels of the first two rows: RGGB, BGGR, GRBG or GBRG
+    #[arg(long, value_name = "PATTERN", value_parser = pattern)]
+    pub(crate) pattern: Pattern,
+}
+
+fn pattern(text: &str) -> Result<Pattern, String> {
+    text.parse().map_err(|error: ocsc::Error| error.to_string())
+}
+
+/// gaussian, poisson or poisson:PHOTONS.
+fn noise(text: &str) -> Result<Noise, String> {
+    match text.split_once(':') {
+        None if text == "gaussian" => Ok(Noise::Gaussian),
+        None if text == "poisson" => Ok(Noise::Poisson(None)),
+        Some(("poisson", photons)) => match photons.parse::<f64>() {
+            Ok(photons) if photons > 0.0 && photons.is_finite() => Ok(Noise::Poisson(Some(photons))),
+            _ => Err(format!("expected a number of photons above 0, found {photons:?}")),
+        },
+        _ => Err("expected gaussian, poisson or poisson:PHOTONS".to_owned()),
+    }
 }
 
 /// A number of at least 0.

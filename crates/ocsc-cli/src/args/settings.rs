@@ -49,8 +49,8 @@ const HELP: &[(&str, &str)] = &[
     ),
     (
         "preprocess",
-        "auto (gray,lcn,taper for image files, none for arrays), none, or steps such as lowpass=5,scale, each at most once: gray \
-         (first), mean, scale (by the standard deviation) or scale=NUMBER, lowpass=LAMBDA (minus the smooth part), whiten=ORDER \
+        "auto (lowpass,scale for image files, none for arrays), paper (gray,lcn,taper for image files, none for arrays), none, or \
+         steps such as lowpass=5,scale, each at most once: gray (first), mean, scale (by the standard deviation) or scale=NUMBER, lowpass=LAMBDA (minus the smooth part), whiten=ORDER \
          (signals), lcn (local contrast), taper, per-channel (last; see --per-channel) [default: auto]",
     ),
     ("beta", "Weight of the l1 norm [default: as --beta-ratio says]"),
@@ -172,16 +172,19 @@ impl CodeArgs {
     }
 }
 
-/// The presets that there are.
-const PRESETS: [&str; 1] = ["paper"];
+/// The word for what the paper does to photos, and not to arrays.
+pub(crate) const PAPER: &str = "paper";
 
-/// The settings of the paper's experiment as one would type them: `auto` is what photos get, and arrays do not.
+/// The presets that there are.
+const PRESETS: [&str; 1] = [PAPER];
+
+/// The settings of the paper's experiment as one would type them.
 fn paper() -> impl Iterator<Item = (&'static str, Value)> {
     let config = Config::paper();
     let size = config.filter_shape.first().copied().unwrap_or_default().to_string();
     let named = |name: &'static str| (name, settings::find(name).map(|s| s.value(&config)).unwrap_or_default());
     let values = ["n_filters", "beta", "passes", "boundary"].map(named);
-    values.into_iter().chain([("filter_shape", json!(size)), ("preprocess", json!("auto"))])
+    values.into_iter().chain([("filter_shape", json!(size)), ("preprocess", json!(PAPER))])
 }
 
 /// The same complaint, about the flag.
@@ -282,7 +285,7 @@ fn parser(setting: &Setting) -> ValueParser {
         Kind::NumberOrText => ValueParser::new(move |text: &str| number_or_text(text, name)),
         Kind::Lengths => ValueParser::new(|text: &str| text.parse::<Sizes>().map(|sizes| json!(sizes.to_string()))),
         _ if name == "preprocess" => ValueParser::new(|text: &str| match text {
-            "auto" => Ok(json!(text)),
+            "auto" | PAPER => Ok(json!(text)),
             steps => steps.parse::<Preprocess>().map(|_| json!(steps)),
         }),
         _ if name == "penalty" => ValueParser::new(|text: &str| text.parse::<Penalty>().map(|_| json!(text))),

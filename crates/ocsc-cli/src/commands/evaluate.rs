@@ -5,14 +5,19 @@ use crate::commands::code::how_it_goes;
 use crate::console::{self, Console, Interrupted, counted};
 use crate::exit::check_passed_over;
 use crate::ranks::Ranks;
+use crate::report::chart::quoted;
 use crate::run::dataset;
 use crate::run::model::{Prepared, check_masked, precision_advice, say_unsealed};
 use crate::run::original::Fidelity;
+use crate::run::outputs::Outputs;
 use crate::run::pipe;
+use crate::run::reference::{Quality, References};
 use crate::run::sparsity;
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use ocsc::beta::BetaMax;
 use ocsc::comm::Shard;
+use ocsc::metrics::psnr;
+use ocsc::replace::write_file;
 use ocsc::settings::Dtype;
 use ocsc::train::{Evaluation, Represented, TEST_TOL, evaluate_by};
 use ocsc::{Real, Samples};
@@ -23,9 +28,12 @@ use serde::Serialize;
 struct Evaluated {
     #[serde(flatten)]
     coded: Evaluation,
-    /// None if the preprocessing has no inverse.
+    /// None if nothing but a blended border would come back.
     psnr_original: Option<f64>,
     psnr_original_peak: Option<f64>,
+    /// Of what came back and --reference.
+    psnr_reference: Option<f64>,
+    ssim_reference: Option<f64>,
     #[serde(skip)]
     original: String,
     /// Of a beta that does not suit the data.
@@ -62,6 +70,10 @@ pub fn run(args: &Evaluate, ranks: &Ranks, console: &Console) -> Result<()> {
     let mut table = vec![("samples".to_owned(), samples)];
     table.extend(rows(&evaluated.coded));
     table.push(("original PSNR".to_owned(), evaluated.original));
+    if let Some(psnr) = evaluated.psnr_reference {
+        let ssim = evaluated.ssim_reference.map_or(String::new(), |ssim| format!(", SSIM {ssim:.4}"));
+        table.push(("to --reference".to_owned(), format!("PSNR {psnr:.2} dB{ssim}")));
+    }
     console.table(&table)?;
     check_passed_over(skipped, "sample", &args.data)
 }
@@ -74,7 +86,7 @@ fn evaluated<T: Real>(args: &Evaluate, ranks: &Ranks, console: &Console) -> Resu
         "-: expected data whose number is known, found standard input, which `learn` and `code` can read; \
          save the frames, e.g. ffmpeg -i film.mp4 frames/%05d.png, and name the folder"
     );
-    let (source, sizes) = dataset::for_coding(&args.data, &config, saved.dictionary.shape(), ranks, console)?;
+    let (source, sizes) = dataset::for_evaluating(args, &config, saved.dictionary.shape(), ranks, console)?;
     check_masked(&config.preprocess, source.is_masked())?;
     let preprocess = config.preprocess.clone();
     let samples = Prepared::new(&source, &preprocess).sized(&sizes);
@@ -83,12 +95,39 @@ fn evaluated<T: Real>(args: &Evaluate, ranks: &Ranks, console: &Console) -> Resu
     let mut bar = console.progress("evaluating", of, 0);
     let monitor = bar.monitor();
     let mut fidelity = Fidelity::new(&samples);
+    let reading = &args.data.reading;
+    let references = References::open(args.reference.as_deref(), reading.axes.as_ref(), reading.recursive, &source)?;
+    ensure!(
+        !ranks.is_many() || (args.csv.is_none() && args.reference.is_none()),
+        "--csv, --reference: expected one process, found several"
+    );
+    if let Some(path) = &args.csv {
+        let mut files = Outputs::default();
+        files.read("one of the data", source.files());
+        files.read("one of the references", references.files());
+        files.read("the model", [&args.model]);
+        files.write("--csv", path)?;
+    }
+    let mut rows = Vec::new();
+    let mut failed = None;
     let mut done = 0;
     console::catch_interrupts();
     let mut each = |i: usize, item: ocsc::Result<Represented<'_, T>>| {
         match item {
             Ok(item) => {
-                fidelity.add(i, item.reconstruction)?;
+                let (back, psnr) = fidelity.add(i, item.reconstruction)?;
+                let row = Row::new(source.name(i), &item, psnr)?;
+                match references
+                    .clean::<f64>(i, back.shape())
+                    .and_then(|clean| clean.map(|c| c.quality(&back, &back)).transpose())
+                {
+                    Ok(quality) => rows.push(Row { quality, ..row }),
+                    // The library's errors have no room for it.
+                    Err(error) => {
+                        failed = Some(error);
+                        return Err(ocsc::Error::Stopped);
+                    }
+                }
                 done += 1;
                 bar.advance(1, &how_it_goes(item.sample, item.coded));
             }
@@ -101,6 +140,9 @@ fn evaluated<T: Real>(args: &Evaluate, ranks: &Ranks, console: &Console) -> Resu
         Ok(())
     };
     let coded = evaluate_by(ranks.comm(), &config, &saved.dictionary, &samples, config.tol, &*monitor, &mut each);
+    if let Some(error) = failed {
+        return Err(error);
+    }
     let coded = coded.map_err(|error| match error {
         ocsc::Error::Stopped => {
             Interrupted(format!("interrupted after {done} of {}; nothing was written", counted(of, "sample"))).into()
@@ -113,7 +155,69 @@ fn evaluated<T: Real>(args: &Evaluate, ranks: &Ranks, console: &Console) -> Resu
     let is_asked = ranks.is_first() && coded.sparsity().is_mostly_empty();
     let (psnr_original, psnr_original_peak) = (psnr.map(|p| p.0), psnr.map(|p| p.1));
     let (beta, beta_max) = (config.beta, if is_asked { beta_max() } else { None });
-    Ok(Evaluated { coded, psnr_original, psnr_original_peak, original, beta, beta_max })
+    if let Some(path) = &args.csv {
+        let scale = |peak: Option<f64>| 20.0 * peak.filter(|peak| *peak > 0.0).unwrap_or(1.0).log10();
+        let head =
+            "sample,objective,data_term,gap,psnr,psnr_original,psnr_reference,ssim_reference,nonzeros,nonzeros_share\n";
+        let lines = rows.iter().map(|row| row.line(scale(Some(coded.psnr_peak)), scale(psnr_original_peak)));
+        let text = head.to_owned() + &lines.collect::<String>();
+        write_file(path, text).with_context(|| format!("--csv {}", path.display()))?;
+    }
+    let mean = |of: &dyn Fn(&Quality) -> Option<f64>| {
+        let known: Vec<f64> = rows.iter().filter_map(|row| row.quality.as_ref().and_then(of)).collect();
+        (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
+    };
+    let (psnr_reference, ssim_reference) = (mean(&|q| Some(q.psnr)), mean(&|q| q.ssim));
+    Ok(Evaluated { coded, psnr_original, psnr_original_peak, psnr_reference, ssim_reference, original, beta, beta_max })
+}
+
+/// What is known of one sample.
+struct Row {
+    name: String,
+    objective: f64,
+    data_term: f64,
+    gap: f64,
+    /// With peak 1, after and before preprocessing.
+    psnr: f64,
+    psnr_original: Option<f64>,
+    quality: Option<Quality>,
+    nonzeros: usize,
+    share: f64,
+}
+
+impl Row {
+    fn new<T: Real>(name: String, item: &Represented<'_, T>, psnr_original: Option<f64>) -> ocsc::Result<Self> {
+        let (coded, nonzeros) = (item.coded, item.coded.code.nonzeros());
+        Ok(Row {
+            name,
+            objective: coded.total(),
+            data_term: coded.objective.data_term,
+            gap: coded.relative_gap(),
+            psnr: psnr(item.sample, item.reconstruction, 1.0)?,
+            psnr_original,
+            quality: None,
+            nonzeros,
+            share: nonzeros as f64 / item.sample.n_observed().max(1) as f64,
+        })
+    }
+
+    /// As comma-separated values, with what the peaks add to the PSNRs.
+    fn line(&self, peak: f64, original_peak: f64) -> String {
+        let some = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
+        let fields = [
+            quoted(&self.name),
+            self.objective.to_string(),
+            self.data_term.to_string(),
+            self.gap.to_string(),
+            (self.psnr + peak).to_string(),
+            some(self.psnr_original.map(|psnr| psnr + original_peak)),
+            some(self.quality.map(|q| q.psnr)),
+            some(self.quality.and_then(|q| q.ssim)),
+            self.nonzeros.to_string(),
+            self.share.to_string(),
+        ];
+        fields.join(",") + "\n"
+    }
 }
 
 /// An evaluation as rows of a table.

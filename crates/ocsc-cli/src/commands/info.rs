@@ -5,6 +5,8 @@ use crate::console::{Console, counted};
 use crate::run::model;
 use anyhow::Result;
 use ocsc::Config;
+use ocsc::checkpoint::Saved;
+use ocsc::text::extent;
 
 pub(crate) fn run(args: &Info, console: &Console) -> Result<()> {
     let saved = model::load::<f64>(&args.model, console)?;
@@ -19,8 +21,9 @@ pub(crate) fn run(args: &Info, console: &Console) -> Result<()> {
         });
         return console.result(serde_json::to_string_pretty(&result)?);
     }
+    console.result(format!("{}\n", sentence(&saved)))?;
     let mut rows = vec![("file".to_owned(), args.model.display().to_string())];
-    rows.extend(settings(&saved.config)?);
+    rows.extend(obeyed(&saved.config)?);
     rows.push(("largest norm".to_owned(), format!("{largest}")));
     let progress = match saved.progress {
         Some(p) => format!(
@@ -34,6 +37,43 @@ pub(crate) fn run(args: &Info, console: &Console) -> Result<()> {
     rows.push(("checkpoint".to_owned(), progress));
     rows.push(("checksum".to_owned(), saved.checksum.unwrap_or("none".to_owned())));
     console.table(&rows)
+}
+
+/// What a model is, in one sentence: "100 gray 11x11 filters learned from 160 samples in 1 pass".
+fn sentence(saved: &Saved<f64>) -> String {
+    let (dictionary, config) = (&saved.dictionary, &saved.config);
+    let shape = dictionary.shape();
+    let colour = match (shape.channels, dictionary.rank()) {
+        (1, 1) => String::new(),
+        (1, _) => "gray ".to_owned(),
+        (3, 2) => "colour ".to_owned(),
+        (n, _) => format!("{n}-channel "),
+    };
+    let count = if dictionary.n_filters() == 1 { "filter" } else { "filters" };
+    let size = extent(&shape.spatial());
+    let learned = match (&saved.attached.data, &saved.progress) {
+        _ if config.passes == 0 => "not learned".to_owned(),
+        (Some(data), _) if let Some(samples) = &data.samples => format!(
+            "learned from {} in {} by {}",
+            counted(samples.count, "sample"),
+            counted(config.passes, "pass"),
+            config.method
+        ),
+        (_, Some(progress)) => format!("learned from {} by {}", counted(progress.samples, "sample"), config.method),
+        _ => format!("learned by {}", config.method),
+    };
+    format!("{} {colour}{size} {count} {learned}", dictionary.n_filters())
+}
+
+/// The settings that the method obeys, as rows of a table.
+pub(crate) fn obeyed(config: &Config) -> Result<Vec<(String, String)>> {
+    let ignored: Vec<String> = ocsc::settings::all()
+        .filter(|setting| setting.is_recorded() && !config.method.obeys(setting.part))
+        .filter_map(|setting| setting.path())
+        .map(|path| path.trim_start_matches('/').replace('/', "."))
+        .collect();
+    let rows = settings(config)?.into_iter();
+    Ok(rows.filter(|(name, _)| !ignored.contains(name)).collect())
 }
 
 /// The settings as rows of a table, nested ones with dots.

@@ -3,13 +3,16 @@
 use super::belonging::Belonging;
 use crate::args::{Format, Reconstruct};
 use crate::console::{self, Console, Interrupted, counted, share};
-use crate::data::{Source, channels_before, codes, write};
+use crate::data::{Facts, Source, channels_before, codes, wav, write};
 use crate::run::folder::{code_files, make_folder, say_existing};
 use crate::run::model::{self, Prepared};
 use crate::run::original::Originals;
 use crate::run::outputs::Outputs;
 use anyhow::{Context, Result, bail, ensure};
+use ocsc::settings::Dtype;
 use ocsc::{Code, Dictionary, Sample, replace};
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 /// `ocsc reconstruct`.
@@ -36,7 +39,9 @@ pub(crate) fn run(args: &Reconstruct, console: &Console) -> Result<()> {
         Some(source) => Some(Originals::new(Prepared::new(source, preprocess), &paths, &facts)?),
         None => None,
     };
-    let (dictionary, boundary) = (saved.dictionary, saved.config.boundary);
+    let mut recordings = Recordings::new(args, &facts);
+    recordings.spare(source.as_ref(), &paths, saved.dictionary.n_filters())?;
+    let (dictionary, boundary, dtype) = (saved.dictionary, saved.config.boundary, saved.config.dtype);
     let parts = parts(args, dictionary.n_filters());
     make_folder(&args.out)?;
     replace::remove_leftovers_in(&args.out);
@@ -62,7 +67,8 @@ pub(crate) fn run(args: &Reconstruct, console: &Console) -> Result<()> {
         for part in &parts {
             let results = Results::of(args, path, *part, dictionary.n_filters(), [rank, channels]);
             is_picture &= results.png.is_some();
-            if args.skip_existing && results.are_there()? {
+            let is_heard = recordings.is_there(done, *part, dictionary.n_filters())?;
+            if args.skip_existing && is_heard && results.are_there()? {
                 continue;
             }
             let code = chosen(&code, *part, args).with_context(here)?;
@@ -74,8 +80,10 @@ pub(crate) fn run(args: &Reconstruct, console: &Console) -> Result<()> {
                     (preprocess.with_channels(sample, dictionary.rank()), range)
                 }
             };
-            results.write(&sample, rank, range)?;
+            results.write(&sample, rank, range, dtype)?;
+            recordings.add(done, *part, &sample)?;
         }
+        recordings.finish(done, dictionary.n_filters())?;
         no_pictures += usize::from(args.format == Format::Both && !is_picture);
         bar.advance(1, "");
     }
@@ -89,7 +97,10 @@ pub(crate) fn run(args: &Reconstruct, console: &Console) -> Result<()> {
     if originals.is_some() && !preprocess.has_inverse() {
         console.say("an edge taper cannot be undone: the border of the reconstructions stays blended");
     }
-    console.result(format!("{} in {}", counted(paths.len(), "reconstruction"), args.out.display()))
+    let n_recordings = recordings.left.len();
+    let heard =
+        if n_recordings > 0 { format!(", {} put together", counted(n_recordings, "recording")) } else { String::new() };
+    console.result(format!("{} in {}{heard}", counted(paths.len(), "reconstruction"), args.out.display()))
 }
 
 /// Checks that no reconstruction would be written over what the call reads.
@@ -152,6 +163,105 @@ fn chosen(code: &Code<f64>, part: Option<usize>, args: &Reconstruct) -> Result<C
     Ok(Code::new(code.n_filters(), code.shape(), atoms)?)
 }
 
+/// The windows of recordings, put together again: one WAV of each, or of each filter's part.
+struct Recordings<'a> {
+    args: &'a Reconstruct,
+    /// Of every code.
+    facts: &'a [Facts],
+    /// Codes of every recording that are not yet done.
+    left: HashMap<&'a str, usize>,
+    /// By recording and part: (channel, time).
+    sounds: HashMap<(&'a str, Option<usize>), Vec<Vec<f32>>>,
+}
+
+impl<'a> Recordings<'a> {
+    fn new(args: &'a Reconstruct, facts: &'a [Facts]) -> Self {
+        let mut left = HashMap::new();
+        for recording in facts.iter().filter_map(|facts| facts.recording.as_deref()) {
+            *left.entry(recording).or_default() += 1;
+        }
+        Recordings { args, facts, left, sounds: HashMap::new() }
+    }
+
+    /// Checks that no recording would be written over what the call reads.
+    fn spare(&self, originals: Option<&Source>, codes: &[PathBuf], n_filters: usize) -> Result<()> {
+        let mut files = Outputs::default();
+        files.read("the model", [&self.args.model]);
+        files.read("one of the originals", originals.into_iter().flat_map(Source::files));
+        files.read("one of the codes", codes);
+        let sources = self.facts.iter().filter_map(|facts| facts.source.as_ref());
+        // As messages call it: its path, and its number.
+        files.read("what was coded", sources.map(|source| source.split_once('[').map_or(source.as_str(), |s| s.0)));
+        if self.args.format == Format::Png {
+            return Ok(());
+        }
+        for name in self.left.keys() {
+            for part in parts(self.args, n_filters) {
+                files.write("--out", &self.path(name, part, n_filters))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The recording of a code, unless no sounds are asked for.
+    fn name(&self, code: usize) -> Option<&'a str> {
+        self.facts[code].recording.as_deref().filter(|_| self.args.format != Format::Png)
+    }
+
+    fn path(&self, name: &str, part: Option<usize>, n_filters: usize) -> PathBuf {
+        self.args.out.join(with_filter(name.as_ref(), part, n_filters)).with_added_extension("wav")
+    }
+
+    /// Whether the recording of a code needs not be made.
+    fn is_there(&self, code: usize, part: Option<usize>, n_filters: usize) -> Result<bool> {
+        let Some(name) = self.name(code) else { return Ok(true) };
+        let path = self.path(name, part, n_filters);
+        path.try_exists().with_context(|| path.display().to_string())
+    }
+
+    /// Puts a window in its place.
+    fn add(&mut self, code: usize, part: Option<usize>, window: &Sample<f64>) -> Result<()> {
+        let (Some(name), Some(start)) = (self.name(code), self.facts[code].start) else { return Ok(()) };
+        let (shape, start) = (window.shape(), start as usize);
+        let sound = self.sounds.entry((name, part)).or_insert_with(|| vec![Vec::new(); shape.channels]);
+        for (channel, window) in sound.iter_mut().zip(window.data().chunks_exact(shape.width)) {
+            if channel.len() < start + shape.width {
+                channel.resize(start + shape.width, 0.0);
+            }
+            channel[start..][..shape.width].iter_mut().zip(window).for_each(|(to, from)| *to = *from as f32);
+        }
+        Ok(())
+    }
+
+    /// Writes what is whole once a code was done.
+    fn finish(&mut self, code: usize, n_filters: usize) -> Result<()> {
+        let (Some(name), Some(rate)) = (self.name(code), self.facts[code].rate) else { return Ok(()) };
+        let Some(left) = self.left.get_mut(name) else { return Ok(()) };
+        *left -= 1;
+        if *left > 0 {
+            return Ok(());
+        }
+        let parts: Vec<_> = self.sounds.keys().copied().filter(|(recording, _)| *recording == name).collect();
+        for key in parts {
+            let path = self.path(name, key.1, n_filters);
+            if let Some(sound) = self.sounds.remove(&key) {
+                wav::write(&path, &sound, rate as u32)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A file name, of one filter's part or of the whole.
+fn with_filter(stem: &OsStr, part: Option<usize>, n_filters: usize) -> OsString {
+    let mut name = stem.to_owned();
+    if let Some(k) = part {
+        let width = n_filters.saturating_sub(1).to_string().len();
+        name.push(format!("-filter{k:0width$}"));
+    }
+    name
+}
+
 /// The files of one reconstruction.
 struct Results {
     npy: Option<PathBuf>,
@@ -168,20 +278,19 @@ impl Results {
         n_filters: usize,
         [rank, channels]: [usize; 2],
     ) -> Self {
-        let mut name = code.file_stem().unwrap_or_default().to_owned();
-        if let Some(k) = part {
-            let width = n_filters.saturating_sub(1).to_string().len();
-            name.push(format!("-filter{k:0width$}"));
-        }
+        let name = with_filter(code.file_stem().unwrap_or_default(), part, n_filters);
         let path = |ending: &str| args.out.join(&name).with_added_extension(ending);
         let is_picture = rank == 2 && matches!(channels, 1 | 3);
         let png = args.format == Format::Png || (args.format == Format::Both && is_picture);
         Results { npy: (args.format != Format::Png).then(|| path("npy")), png: png.then(|| path("png")) }
     }
 
-    fn write(&self, sample: &Sample<f64>, rank: usize, range: (f64, f64)) -> Result<()> {
-        if let Some(npy) = &self.npy {
-            write::write_npy(npy, sample, rank)?;
+    /// Arrays have the precision of the model.
+    fn write(&self, sample: &Sample<f64>, rank: usize, range: (f64, f64), dtype: Dtype) -> Result<()> {
+        match (&self.npy, dtype) {
+            (Some(npy), Dtype::F32) => write::write_npy(npy, &sample.clone().cast::<f32>()?, rank)?,
+            (Some(npy), Dtype::F64) => write::write_npy(npy, sample, rank)?,
+            (None, _) => {}
         }
         if let Some(png) = &self.png {
             // A constant, as an empty code gives, is drawn in the middle of the gray values.

@@ -1,36 +1,38 @@
-//! `ocsc denoise` and `inpaint`: images in, better images of the same kind out.
+//! `ocsc denoise`, `inpaint`, `deblur`, `upscale` and `demosaic`: images in, better images of the same kind out.
 
-use crate::args::{Denoise, Inpaint, Restoring};
+use crate::args::{Deblur, Demosaic, Denoise, Inpaint, Restoring, Upscale};
 use crate::console::{self, Console, Interrupted, counted};
 use crate::data::picture::Style;
 use crate::data::{Source, SourceOptions, write};
+use crate::report::picture::{difference, image_gray};
+use crate::report::{self, Report, Triplet};
 use crate::run::folder::{make_folder, say_existing};
 use crate::run::model;
 use crate::run::outputs::Outputs;
+use crate::run::reference::{Clean, Quality, References};
 use anyhow::{Context, Result, ensure};
-use ocsc::metrics::{psnr, ssim};
 use ocsc::monitor::Monitor;
-use ocsc::restore::{self, Options};
+use ocsc::restore::{self, Kernel, Noise, Options};
 use ocsc::{Sample, Samples, replace};
 use serde_json::json;
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 /// The scale on which noise in photos is told; their values go from 0 to 1.
 const LEVELS: f64 = 255.0;
-/// The least side of images that the similarity is defined for.
-const LEAST_SIDE: usize = 11;
-
 /// Restores one image, of which so many units of the command line make one of its own; also returns the sigma in the former.
 type Restore<'a> = dyn Fn(&Sample<f32>, &Options, f64, &dyn Monitor) -> ocsc::Result<(Sample<f32>, Option<f64>)> + 'a;
 
 /// `ocsc denoise`.
 pub(crate) fn denoise(args: &Denoise, console: &Console) -> Result<()> {
     let one = |image: &Sample<f32>, options: &Options, unit: f64, monitor: &dyn Monitor| {
-        let sigma = args.sigma.map_or_else(|| restore::noise_of(image), |sigma| sigma / unit);
-        let options = Options { sigma: Some(sigma), ..options.clone() };
-        Ok((restore::denoise(image, &options, monitor)?, Some(sigma * unit)))
+        let noise = if args.loss == "l1" { Noise::Impulse } else { args.noise };
+        let sigma = match noise {
+            Noise::Gaussian => Some(args.sigma.map_or_else(|| restore::noise_of(image), |sigma| sigma / unit)),
+            _ => None,
+        };
+        let options = Options { noise, sigma, ..options.clone() };
+        Ok((restore::denoise(image, &options, monitor)?, sigma.map(|sigma| sigma * unit)))
     };
     run(&args.restoring, &SourceOptions::default(), "denoising", &one, console)
 }
@@ -45,6 +47,48 @@ pub(crate) fn inpaint(args: &Inpaint, console: &Console) -> Result<()> {
     run(&args.restoring, &reading, "inpainting", &one, console)
 }
 
+/// `ocsc deblur`.
+pub(crate) fn deblur(args: &Deblur, console: &Console) -> Result<()> {
+    let kernel = kernel(&args.kernel).with_context(|| format!("--kernel {}", args.kernel))?;
+    let one = |image: &Sample<f32>, options: &Options, unit: f64, monitor: &dyn Monitor| {
+        let sigma = args.sigma.map_or_else(|| restore::noise_of(image), |sigma| sigma / unit);
+        let options = Options { sigma: Some(sigma), ..options.clone() };
+        Ok((restore::deblur(image, &kernel, &options, monitor)?, Some(sigma * unit)))
+    };
+    run(&args.restoring, &SourceOptions::default(), "deblurring", &one, console)
+}
+
+/// A Gaussian, or what a file holds.
+fn kernel(text: &str) -> Result<Kernel> {
+    if let Some(deviation) = text.strip_prefix("gaussian:") {
+        let deviation = deviation.parse().context("expected a number of pixels after gaussian:")?;
+        return Ok(Kernel::gaussian(deviation)?);
+    }
+    let source = Source::open(&[PathBuf::from(text)], &SourceOptions::default())?;
+    ensure!(source.len() == 1, "expected one kernel, found {}", source.len());
+    let sample: Sample<f32> = source.get(0)?;
+    let shape = sample.shape();
+    ensure!(shape.channels == 1 && shape.depth == 1, "expected a gray image, found {shape}");
+    Ok(Kernel::new(shape.height, shape.width, sample.data())?)
+}
+
+/// `ocsc upscale`.
+pub(crate) fn upscale(args: &Upscale, console: &Console) -> Result<()> {
+    let factor = usize::from(args.factor);
+    let one = |image: &Sample<f32>, options: &Options, _: f64, monitor: &dyn Monitor| {
+        Ok((restore::upscale(image, factor, options, monitor)?, None))
+    };
+    run(&args.restoring, &SourceOptions::default(), "upscaling", &one, console)
+}
+
+/// `ocsc demosaic`.
+pub(crate) fn demosaic(args: &Demosaic, console: &Console) -> Result<()> {
+    let one = |mosaic: &Sample<f32>, options: &Options, _: f64, monitor: &dyn Monitor| {
+        Ok((restore::demosaic(mosaic, args.pattern, options, monitor)?, None))
+    };
+    run(&args.restoring, &SourceOptions::default(), "demosaicking", &one, console)
+}
+
 /// What is known of one result.
 struct Restored {
     name: String,
@@ -55,13 +99,6 @@ struct Restored {
     seconds: f64,
 }
 
-#[derive(Clone, Copy)]
-struct Quality {
-    before: Option<f64>,
-    psnr: f64,
-    ssim: Option<f64>,
-}
-
 fn run(
     args: &Restoring,
     reading: &SourceOptions,
@@ -69,19 +106,20 @@ fn run(
     one: &Restore<'_>,
     console: &Console,
 ) -> Result<()> {
-    let reading = SourceOptions { recursive: args.recursive, ..reading.clone() };
+    let reading = SourceOptions { axes: args.axes.clone(), recursive: args.recursive, ..reading.clone() };
     let source = Source::open(&args.images, &reading)?;
-    let references = References::open(args, &source)?;
+    let references = References::open(args.reference.as_deref(), args.axes.as_ref(), args.recursive, &source)?;
     let dictionary = args.model.as_ref().map(|path| model::load::<f32>(path, console)).transpose()?;
     let dictionary = dictionary.map(|saved| saved.dictionary);
     let options = Options { learn_here: !args.no_learn_here, dictionary, seed: args.seed, ..Options::default() };
-    let outputs = planned(args, &source, &references, console)?;
+    let mut files = Outputs::default();
+    let outputs = planned(args, &source, &references, &mut files, console)?;
     make_folder(&args.out)?;
     replace::remove_leftovers_in(&args.out);
     console::catch_interrupts();
     let mut bar = console.progress(what, source.len(), 0);
     let monitor = bar.monitor();
-    let mut all = Vec::new();
+    let (mut all, mut shown) = (Vec::new(), Vec::new());
     for (i, (out, style)) in outputs.iter().enumerate() {
         let name = source.name(i);
         if args.skip_existing && out.try_exists().with_context(|| out.display().to_string())? {
@@ -110,12 +148,51 @@ fn run(
                 restored
             }
         };
-        let quality = references.quality(i, &image, &restored).with_context(|| name.clone())?;
+        let clean = references.clean(i, restored.shape())?;
+        let quality = clean.as_ref().map(|clean| clean.quality(&image, &restored));
+        let restored = (restored, Restored { name, out: out.clone(), sigma, quality: quality.transpose()?, seconds });
+        if args.report.is_some() {
+            shown.push(pictures(&image, &restored.0, clean.as_ref(), &restored.1)?);
+        }
         bar.advance(1, "");
-        all.push(Restored { name, out: out.clone(), sigma, quality, seconds });
+        all.push(restored.1);
     }
     drop(bar);
-    report(args, &all, console)
+    if let Some(path) = &args.report {
+        let lead = format!("{what}: {}", counted(all.len(), "image"));
+        let command = format!("ocsc {}", std::env::args().skip(1).collect::<Vec<_>>().join(" "));
+        let page = Report { title: "Restored images".to_owned(), lead, restored: shown, command, ..Report::default() };
+        report::write(path, &page, &mut files)?;
+    }
+    tell(args, &all, console)
+}
+
+/// The largest side of pictures on a page.
+const ON_PAGE: u32 = 1000;
+/// Differences are drawn up to this share of the image's range.
+const CONTRAST: f64 = 0.2;
+
+/// Draws an image before and after, and the difference: to the clean one where there is one, else to what was given.
+fn pictures(
+    image: &Sample<f32>,
+    restored: &Sample<f32>,
+    clean: Option<&Clean<f32>>,
+    about: &Restored,
+) -> Result<Triplet> {
+    let (low, high) = clean.map_or(restored, |clean| &clean.sample).extremes();
+    let scale = CONTRAST * (high - low);
+    let png = |sample: &Sample<f32>| image_gray(sample, low, high).at_most(ON_PAGE).png_bytes();
+    let other = clean.map_or(image, |clean| &clean.sample);
+    // Of an image of another size or colour there is no difference.
+    let other = if other.shape() == restored.shape() { other } else { restored };
+    let words = about.words().join(", ");
+    Ok(Triplet {
+        name: about.name.clone(),
+        original_png: png(image)?,
+        reconstruction_png: png(restored)?,
+        difference_png: difference(other, restored, scale)?.at_most(ON_PAGE).png_bytes()?,
+        caption: format!("{words}; difference drawn up to {scale:.3}"),
+    })
 }
 
 /// Returns the files to write, and how those that are pictures are stored.
@@ -123,12 +200,15 @@ fn planned(
     args: &Restoring,
     source: &Source,
     references: &References,
+    files: &mut Outputs,
     console: &Console,
 ) -> Result<Vec<(PathBuf, Option<Style>)>> {
-    let mut files = Outputs::default();
     files.read("one of the images", source.files());
-    files.read("one of the references", references.source.iter().flat_map(|source| source.files()));
+    files.read("one of the references", references.files());
     files.read("the model", &args.model);
+    if let Some(path) = &args.report {
+        files.find("--report", path)?;
+    }
     let (mut planned, mut n_there) = (Vec::new(), 0);
     for i in 0..source.len() {
         let picture = source.picture(i);
@@ -147,56 +227,23 @@ fn planned(
     Ok(planned)
 }
 
-/// The clean images to compare with.
-struct References {
-    source: Option<Source>,
-    /// The reference of each image.
-    pairs: Vec<usize>,
-}
-
-impl References {
-    fn open(args: &Restoring, images: &Source) -> Result<Self> {
-        let Some(path) = &args.reference else { return Ok(References { source: None, pairs: Vec::new() }) };
-        let options = SourceOptions { recursive: args.recursive, ..SourceOptions::default() };
-        let source = Source::open(std::slice::from_ref(path), &options).context("--reference")?;
-        if images.len() == 1 && source.len() == 1 {
-            return Ok(References { source: Some(source), pairs: vec![0] });
+impl Restored {
+    /// What there is to tell, but for the name.
+    fn words(&self) -> Vec<String> {
+        let mut words = Vec::new();
+        words.extend(self.sigma.map(|sigma| format!("sigma {sigma:.3}")));
+        if let Some(quality) = self.quality {
+            let before = quality.before.map_or(String::new(), |before| format!(" (was {before:.2})"));
+            words.push(format!("PSNR {:.2} dB{before}", quality.psnr));
+            words.extend(quality.ssim.map(|ssim| format!("SSIM {ssim:.4}")));
         }
-        let by_stem: HashMap<String, usize> = (0..source.len()).map(|i| (source.file_stem(i), i)).collect();
-        let pair = |i: usize| {
-            let stem = images.file_stem(i);
-            let told = || format!("--reference {}: expected an image called {stem}, found none", path.display());
-            by_stem.get(&stem).copied().with_context(told)
-        };
-        let pairs = (0..images.len()).map(pair).collect::<Result<Vec<_>>>()?;
-        Ok(References { source: Some(source), pairs })
-    }
-
-    /// How near image `index` and its restoration are to the reference, with the peak of photos, 1, or the reference's range.
-    fn quality(&self, index: usize, image: &Sample<f32>, restored: &Sample<f32>) -> Result<Option<Quality>> {
-        let Some(source) = &self.source else { return Ok(None) };
-        let clean: Sample<f32> = source.get(self.pairs[index])?;
-        ensure!(
-            clean.shape() == restored.shape(),
-            "--reference {}: expected {}, found {}",
-            source.name(self.pairs[index]),
-            restored.shape(),
-            clean.shape()
-        );
-        let peak = match (source.picture(self.pairs[index]), clean.extremes()) {
-            (None, (low, high)) if high > low => high - low,
-            _ => 1.0,
-        };
-        let shape = clean.shape();
-        let is_large = shape.height >= LEAST_SIDE && shape.width >= LEAST_SIDE;
-        let before = if image.mask().is_none() { Some(psnr(&clean, image, peak)?) } else { None };
-        let ssim = if is_large { Some(ssim(&clean, restored, peak)?) } else { None };
-        Ok(Some(Quality { before, psnr: psnr(&clean, restored, peak)?, ssim }))
+        words.push(format!("{:.1} s", self.seconds));
+        words
     }
 }
 
 /// Prints one line per image where there is something to tell, and the mean.
-fn report(args: &Restoring, all: &[Restored], console: &Console) -> Result<()> {
+fn tell(args: &Restoring, all: &[Restored], console: &Console) -> Result<()> {
     let mean = |of: &dyn Fn(&Quality) -> Option<f64>| {
         let known: Vec<f64> = all.iter().filter_map(|r| r.quality.as_ref().and_then(of)).collect();
         (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
@@ -215,14 +262,7 @@ fn report(args: &Restoring, all: &[Restored], console: &Console) -> Result<()> {
         return console.result(result.to_string());
     }
     for r in all {
-        let mut words = vec![r.name.clone()];
-        words.extend(r.sigma.map(|sigma| format!("sigma {sigma:.3}")));
-        if let Some(quality) = r.quality {
-            let before = quality.before.map_or(String::new(), |before| format!(" (was {before:.2})"));
-            words.push(format!("PSNR {:.2} dB{before}", quality.psnr));
-            words.extend(quality.ssim.map(|ssim| format!("SSIM {ssim:.4}")));
-        }
-        words.push(format!("{:.1} s", r.seconds));
+        let words: Vec<String> = [r.name.clone()].into_iter().chain(r.words()).collect();
         console.result(words.join("  "))?;
     }
     if let (Some(psnr), true) = (mean_psnr, all.len() > 1) {

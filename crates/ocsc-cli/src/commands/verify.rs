@@ -190,9 +190,8 @@ impl Checked<'_> {
             (found.objective, found.dual) = (found.data_term, 0.0);
         }
         (finding.objective, finding.gap) = (Some(found.objective), Some(found.gap()));
-        // What a refitted code was proven by, and the smoothing of the modulus, are not in its file. Of a concave penalty the coder
-        // may claim less than can be shown.
-        let is_repeatable = !wants.refit && wants.loss != Loss::L1 && wants.penalty.is_convex();
+        // What a refitted code was proven by, and the smoothing of the modulus, are not in its file.
+        let is_repeatable = !wants.refit && wants.loss != Loss::L1;
         let bound = |gap| match wants.penalty.is_convex() {
             true => Ok(problem.bound(&sample, &code, gap)?),
             false => Ok((found.dual, found.objective)),

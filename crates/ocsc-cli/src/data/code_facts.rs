@@ -6,6 +6,7 @@
 //! | `sample_shape` | i64, (1 + axes) | channels and spatial axes of the sample |
 //! | `model` | text | the checksum of the dictionary, see `ocsc::Dictionary::checksum` |
 //! | `source` | text | the sample as messages call it: its path, and its number where a file holds several |
+//! | `recording`, `start`, `rate` | text, f64, f64 | of a window of a recording: its file name without ending, where the window begins, and values per second |
 //! | `preprocess` | text | what was done to the sample |
 //! | `boundary` | text | what lies outside of it |
 //! | `problem` | text | JSON of the penalty, loss, weights, coder and refit that are not the plain ones; absent if all are |
@@ -36,6 +37,10 @@ pub(crate) struct Facts {
     pub(crate) sample_shape: Option<Vec<usize>>,
     pub(crate) model: Option<String>,
     pub(crate) source: Option<String>,
+    /// The recording that the sample is a window of, where it begins there, and values per second.
+    pub(crate) recording: Option<String>,
+    pub(crate) start: Option<f64>,
+    pub(crate) rate: Option<f64>,
     pub(crate) preprocess: Option<String>,
     pub(crate) boundary: Option<String>,
     pub(crate) problem: Option<String>,
@@ -67,14 +72,16 @@ pub(crate) fn with_problem(config: &Config, problem: Option<&str>) -> Result<Con
 }
 
 impl Facts {
-    fn numbers(&self) -> [(&'static str, Option<f64>); 3] {
-        [("objective", self.objective), ("gap", self.gap), ("beta", self.beta)]
+    fn numbers(&self) -> [(&'static str, Option<f64>); 5] {
+        let (start, rate) = (("start", self.start), ("rate", self.rate));
+        [("objective", self.objective), ("gap", self.gap), ("beta", self.beta), start, rate]
     }
 
-    fn texts(&self) -> [(&'static str, Option<&String>); 4] {
-        let (model, source) = (self.model.as_ref(), self.source.as_ref());
+    fn texts(&self) -> [(&'static str, Option<&String>); 5] {
+        let (model, source, recording) = (self.model.as_ref(), self.source.as_ref(), self.recording.as_ref());
         let (preprocess, boundary) = (self.preprocess.as_ref(), self.boundary.as_ref());
-        [("model", model), ("source", source), ("preprocess", preprocess), ("boundary", boundary)]
+        let recording = ("recording", recording);
+        [("model", model), ("source", source), recording, ("preprocess", preprocess), ("boundary", boundary)]
     }
 
     /// All that is known, as the members of an archive.
@@ -108,6 +115,7 @@ impl Facts {
             Ok(array.values(limit)?.first().copied())
         };
         let (objective, gap, beta) = (number("objective")?, number("gap")?, number("beta")?);
+        let (start, rate) = (number("start")?, number("rate")?);
         let masked = number("masked")?.map(|flag| flag != 0.0);
         let sample_shape = match has("sample_shape") {
             true => {
@@ -122,9 +130,23 @@ impl Facts {
             false => None,
         };
         let mut text = |name: &str| archive.text(name, LONGEST);
-        let (model, source) = (text("model")?, text("source")?);
+        let (model, source, recording) = (text("model")?, text("source")?, text("recording")?);
         let (preprocess, boundary, problem) = (text("preprocess")?, text("boundary")?, text("problem")?);
-        Ok(Facts { objective, gap, beta, sample_shape, model, source, preprocess, boundary, problem, masked })
+        Ok(Facts {
+            objective,
+            gap,
+            beta,
+            sample_shape,
+            model,
+            source,
+            recording,
+            start,
+            rate,
+            preprocess,
+            boundary,
+            problem,
+            masked,
+        })
     }
 
     /// Says in what a code was made otherwise than `wanted`; none if nothing differs that both say.

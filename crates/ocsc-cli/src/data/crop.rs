@@ -39,17 +39,23 @@ impl Crop {
         cut(sample, self.before(full), self.size(full))
     }
 
-    /// A piece from a place that depends on nothing but the seed, the number of the sample and the pass.
+    /// How many pieces it takes to cover a sample.
+    pub(crate) fn pieces(&self, sample: [usize; 3]) -> usize {
+        (0..3).map(|axis| sample[axis].div_ceil(self.0[axis].max(1))).product::<usize>().max(1)
+    }
+
+    /// A piece from a place that depends on nothing but the seed, the number of the sample, the pass, and which piece of it.
     pub(crate) fn anywhere<T: Real>(
         &self,
         sample: Sample<T>,
         seed: u64,
         number: usize,
         pass: usize,
+        piece: usize,
     ) -> Result<Sample<T>> {
         let [full, kept] = [sample.shape().spatial(), self.size(sample.shape().spatial())];
         let mut key = [0; 32];
-        for (bytes, value) in key.chunks_exact_mut(8).zip([seed, number as u64, pass as u64]) {
+        for (bytes, value) in key.chunks_exact_mut(8).zip([seed, number as u64, pass as u64, piece as u64]) {
             bytes.copy_from_slice(&value.to_le_bytes());
         }
         let mut rng = ChaCha8Rng::from_seed(key);

@@ -47,7 +47,7 @@ mod stack;
 #[cfg(test)]
 mod tests;
 mod tiff;
-mod wav;
+pub(crate) mod wav;
 mod window;
 pub(crate) mod write;
 
@@ -128,6 +128,8 @@ pub(crate) struct Source {
     parts: Arc<Vec<Part>>,
     /// The numbers of the samples in use, ascending; none if all are.
     chosen: Option<Vec<usize>>,
+    /// Of samples that are learned from in pieces: which piece of it each one is.
+    pieces: Option<Arc<[u32]>>,
     len: usize,
     resize: Option<Resize>,
     crop: Option<Crop>,
@@ -209,6 +211,7 @@ impl Source {
         let mut source = Source {
             parts,
             chosen,
+            pieces: None,
             len,
             resize,
             crop,
@@ -264,6 +267,14 @@ impl Source {
             start = std::array::from_fn(|axis| start[axis] + before[axis]);
         }
         Ok(Cut { whole: part.first + whole, name, start, rate: part.content.rate() })
+    }
+
+    /// A file name without ending for the recording that sample `index` is a window of, where that begins, and its rate; none of
+    /// what is no recording.
+    pub(crate) fn recording(&self, index: usize) -> Option<(String, usize, u32)> {
+        let (part, i) = self.find(index)?;
+        let rate = part.content.rate()?;
+        Some((part.stem.clone(), part.content.cut(i).2, rate))
     }
 
     /// The file of sample `index`, if it is a picture and the only one in its file.
@@ -510,7 +521,8 @@ impl<T: Real> Samples<T> for Source {
 
     fn draw(&self, index: usize, pass: usize) -> ocsc::Result<Sample<T>> {
         let number = self.number(index).unwrap_or(index);
-        self.read(index, |crop, sample| crop.anywhere(sample, self.seed, number, pass))
+        let piece = self.pieces.as_ref().and_then(|pieces| pieces.get(index)).map_or(0, |piece| *piece as usize);
+        self.read(index, |crop, sample| crop.anywhere(sample, self.seed, number, pass, piece))
     }
 
     fn name(&self, index: usize) -> String {

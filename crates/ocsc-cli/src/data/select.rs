@@ -1,6 +1,7 @@
 //! Choosing among the samples of a source: the first, some at random, or those that are large enough.
 
-use super::Source;
+use super::{Crop, Source};
+use anyhow::Result;
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
@@ -14,6 +15,24 @@ impl Source {
     pub(crate) fn only(&self, numbers: &[usize]) -> Source {
         let chosen: Vec<usize> = numbers.iter().filter_map(|i| self.number(*i)).collect();
         Source { len: chosen.len(), chosen: Some(chosen), ..self.clone() }
+    }
+
+    /// Every sample so often: in pieces of its own of this size, as many as would cover it, or `count` of them.
+    pub(crate) fn in_pieces(&self, size: Option<&[usize]>, count: Option<usize>) -> Result<Source> {
+        let mut source = self.clone();
+        if let Some(size) = size {
+            source.crop = Some(Crop::new(size, self.rank())?);
+        }
+        let whole = Source { crop: None, ..self.clone() };
+        let (mut chosen, mut pieces) = (Vec::new(), Vec::new());
+        for i in 0..self.len() {
+            // What cannot be read is found out later.
+            let covering = || whole.size(i).ok().zip(source.crop).map_or(1, |(size, crop)| crop.pieces(size));
+            let n = count.unwrap_or_else(covering);
+            chosen.extend(std::iter::repeat_n(self.number(i).unwrap_or(i), n));
+            pieces.extend(0..n as u32);
+        }
+        Ok(Source { len: chosen.len(), chosen: Some(chosen), pieces: Some(pieces.into()), ..source })
     }
 
     /// The first `n` samples, or all.

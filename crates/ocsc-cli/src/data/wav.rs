@@ -4,9 +4,10 @@
 
 use super::audio::Facts;
 use anyhow::{Context, Result, ensure};
-use hound::{SampleFormat, WavReader};
+use hound::{SampleFormat, WavReader, WavSpec, WavWriter};
 use ocsc::file;
-use std::io::{BufReader, Seek};
+use ocsc::replace::write_file;
+use std::io::{BufReader, Cursor, Seek};
 use std::path::Path;
 
 /// Reads the header.
@@ -49,4 +50,23 @@ pub(crate) fn read(path: &Path, from: u64, frames: usize) -> Result<Vec<f64>> {
         }
     }
     Ok(values)
+}
+
+/// Writes channels of one length as a recording of 32-bit floats.
+pub(crate) fn write(path: &Path, channels: &[Vec<f32>], rate: u32) -> Result<()> {
+    let spec = WavSpec {
+        channels: u16::try_from(channels.len())?,
+        sample_rate: rate,
+        bits_per_sample: 32,
+        sample_format: SampleFormat::Float,
+    };
+    let mut bytes = Cursor::new(Vec::new());
+    let mut writer = WavWriter::new(&mut bytes, spec)?;
+    for t in 0..channels.first().map_or(0, Vec::len) {
+        for channel in channels {
+            writer.write_sample(channel[t])?;
+        }
+    }
+    writer.finalize()?;
+    write_file(path, bytes.into_inner()).with_context(|| path.display().to_string())
 }

@@ -71,6 +71,7 @@ pub(crate) fn run(args: &Demo, console: &Console) -> Result<()> {
         dictionary_png: mosaic.png_bytes()?,
         charts: objective_charts(&read_records(&log)?),
         triplets: triplets(&config, learner.dictionary(), &named(&held_out), after.psnr_peak)?,
+        restored: Vec::new(),
         sections: Vec::new(),
         command: command(args),
     };

@@ -43,6 +43,10 @@ pub(crate) struct Triplet {
     pub(crate) caption: String,
 }
 
+/// What the pictures of a triplet are called.
+const CODED: [&str; 3] = ["original", "reconstruction", "difference"];
+const RESTORED: [&str; 3] = ["before", "after", "difference"];
+
 /// All that the page shows. Empty parts are left out.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Report {
@@ -60,6 +64,8 @@ pub(crate) struct Report {
     pub(crate) charts: Vec<Chart>,
     /// Held-out samples.
     pub(crate) triplets: Vec<Triplet>,
+    /// Images before and after they were restored.
+    pub(crate) restored: Vec<Triplet>,
     /// One per experiment.
     pub(crate) sections: Vec<Section>,
     /// The command that made the run.
@@ -75,6 +81,7 @@ struct Page<'a> {
     /// (title, SVG).
     charts: Vec<(&'a str, String)>,
     triplets: Vec<Views<'a>>,
+    restored: Vec<Views<'a>>,
     sections: Vec<Part<'a>>,
 }
 
@@ -97,7 +104,7 @@ impl<'a> Part<'a> {
             section,
             charts: drawn(&section.charts),
             mosaics: section.mosaics.iter().map(embed).collect::<Result<_>>()?,
-            triplets: section.triplets.iter().map(Views::new).collect::<Result<_>>()?,
+            triplets: views(&section.triplets, CODED)?,
         })
     }
 }
@@ -127,15 +134,19 @@ impl Embedded {
 }
 
 impl<'a> Views<'a> {
-    fn new(triplet: &'a Triplet) -> Result<Views<'a>> {
+    fn new(triplet: &'a Triplet, [original, reconstruction, difference]: [&'static str; 3]) -> Result<Views<'a>> {
         let embed = |png: &[u8]| Embedded::new(png).with_context(|| format!("cannot show {}", triplet.name));
         let views = [
-            ("original", embed(&triplet.original_png)?),
-            ("reconstruction", embed(&triplet.reconstruction_png)?),
-            ("difference", embed(&triplet.difference_png)?),
+            (original, embed(&triplet.original_png)?),
+            (reconstruction, embed(&triplet.reconstruction_png)?),
+            (difference, embed(&triplet.difference_png)?),
         ];
         Ok(Views { name: &triplet.name, caption: &triplet.caption, views })
     }
+}
+
+fn views<'a>(triplets: &'a [Triplet], names: [&'static str; 3]) -> Result<Vec<Views<'a>>> {
+    triplets.iter().map(|triplet| Views::new(triplet, names)).collect()
 }
 
 /// The page as HTML.
@@ -149,7 +160,8 @@ pub(crate) fn render(report: &Report) -> Result<String> {
         report,
         dictionary,
         charts: drawn(&report.charts),
-        triplets: report.triplets.iter().map(Views::new).collect::<Result<_>>()?,
+        triplets: views(&report.triplets, CODED)?,
+        restored: views(&report.restored, RESTORED)?,
         sections: report.sections.iter().map(Part::new).collect::<Result<_>>()?,
     };
     page.render().context("cannot render the report")
@@ -176,7 +188,9 @@ pub(crate) fn write(path: &Path, report: &Report, files: &mut Outputs) -> Result
     for path in texts.iter().map(|(path, _)| path).collect::<BTreeSet<_>>() {
         files.write("--out", path)?;
     }
-    std::fs::create_dir_all(&folder).with_context(|| format!("{}: cannot make this folder", folder.display()))?;
+    if texts.len() > 1 {
+        std::fs::create_dir_all(&folder).with_context(|| format!("{}: cannot make this folder", folder.display()))?;
+    }
     for (path, text) in texts {
         write_file(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
     }

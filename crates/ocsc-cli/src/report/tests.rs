@@ -139,6 +139,7 @@ fn made_up_report() -> Report {
             .enumerate()
             .map(|(i, name)| triplet(i, name))
             .collect(),
+        restored: vec![],
         sections: vec![],
         command: "ocsc learn fruit/ --test fruit-test/ --filters 100 --size 11 --passes 10 --out fruit.ocsc".into(),
     }

@@ -4,7 +4,7 @@
 //! call says so; and of those to learn from, `--limit` and `--subset` choose. So runs that differ in these test on the
 //! same samples.
 
-use crate::args::{DataArgs, Learn, ModelArgs};
+use crate::args::{DataArgs, Evaluate, Learn, ModelArgs};
 use crate::console::{Console, counted, share};
 use crate::data::{Axes, Channel, Source, SourceOptions, channels_before};
 use crate::memory::Limit;
@@ -45,7 +45,12 @@ pub(crate) fn for_learning(
         source = large_enough(&source, filter, console)?;
         test = test.map(|test| large_enough(&test, filter, console)).transpose().context("--test")?;
     }
-    Ok((chosen(source, &args.data, seed), test))
+    let source = chosen(source, &args.data, seed);
+    let source = match (&args.tile, args.crops_per_sample) {
+        (None, None) => source,
+        (tile, count) => source.in_pieces(tile.as_ref().map(|tile| tile.lengths()), count).context("--tile")?,
+    };
+    Ok((source, test))
 }
 
 /// The samples to tune with; those that are too small are passed over when they are read.
@@ -89,10 +94,41 @@ pub(crate) fn for_coding(
     ranks: &Ranks,
     console: &Console,
 ) -> Result<(Source, Sizes)> {
+    for_coding_those(args, Ok, config, filter, ranks, console)
+}
+
+/// Those samples that `learn` held out, as an evaluation says.
+pub(crate) fn for_evaluating(
+    args: &Evaluate,
+    config: &Config,
+    filter: Shape,
+    ranks: &Ranks,
+    console: &Console,
+) -> Result<(Source, Sizes)> {
+    let seed = args.split_seed.unwrap_or(config.seed);
+    let those =
+        |all: Source| match split(&all, args.test_fraction, args.test_list.as_deref(), args.split.as_deref(), seed)? {
+            Some((rest, held)) => {
+                console.say(format!("{} of {} are held out", held.len(), counted(rest.len() + held.len(), "sample")));
+                Ok(held)
+            }
+            None => Ok(all),
+        };
+    for_coding_those(&args.data, those, config, filter, ranks, console)
+}
+
+fn for_coding_those(
+    args: &DataArgs,
+    hold_out: impl Fn(Source) -> Result<Source>,
+    config: &Config,
+    filter: Shape,
+    ranks: &Ranks,
+    console: &Console,
+) -> Result<(Source, Sizes)> {
     // Nothing is drawn but the subset.
     let seed = 0;
     let options = args.reading.options(seed).with_recorded_axes(config);
-    let mut source = Source::open(&args.data, &options)?;
+    let mut source = hold_out(Source::open(&args.data, &options)?)?;
     if let Some(axes) = options.axes.filter(|_| options.axes_are_recorded && source.has_axes()) {
         console.say(format!("axes {axes}, as the model was learned with; --axes says otherwise"));
     }
@@ -162,6 +198,8 @@ pub(crate) fn words(args: &Learn) -> String {
     option("--axes", data.reading.axes.as_ref().map(ToString::to_string));
     option("--resize", data.reading.resize.map(|resize| resize.to_string()));
     option("--crop", data.reading.crop.as_ref().map(ToString::to_string));
+    option("--crops-per-sample", args.crops_per_sample.map(|n| n.to_string()));
+    option("--tile", args.tile.as_ref().map(ToString::to_string));
     option("--window", data.reading.window.map(|window| window.to_string()));
     option("--channel", Some(data.reading.channel).filter(|c| *c != Channel::Mean).map(|channel| channel.to_string()));
     option("--rate", data.reading.rate.map(|rate| rate.to_string()));
@@ -191,20 +229,35 @@ pub(crate) fn words(args: &Learn) -> String {
 /// Splits what the call holds out, or opens what it tests on.
 fn held_out(args: &Learn, all: Source, options: &SourceOptions, seed: u64) -> Result<(Source, Option<Source>)> {
     let test = &args.test;
-    let split = if let Some(fraction) = test.test_fraction {
-        all.hold_out_fraction(fraction, seed)?
-    } else if let Some(list) = &test.test_list {
-        all.hold_out_listed(list).with_context(|| format!("--test-list {}", list.display()))?
-    } else if let Some(file) = &test.split {
-        all.split_numbered(file).with_context(|| format!("--split {}", file.display()))?
-    } else if test.test.is_empty() {
+    if let Some((source, held)) =
+        split(&all, test.test_fraction, test.test_list.as_deref(), test.split.as_deref(), seed)?
+    {
+        return Ok((source, Some(held)));
+    }
+    if test.test.is_empty() {
         return Ok((all, None));
-    } else {
-        // Masks belong to the samples to learn from.
-        let options = SourceOptions { mask: None, ..options.clone() };
-        (all, Source::open(&test.test, &options).context("--test")?)
-    };
-    Ok((split.0, Some(split.1)))
+    }
+    // Masks belong to the samples to learn from.
+    let options = SourceOptions { mask: None, ..options.clone() };
+    Ok((all, Some(Source::open(&test.test, &options).context("--test")?)))
+}
+
+/// Splits samples into those to learn from and those held out, if a call says so.
+fn split(
+    all: &Source,
+    fraction: Option<f64>,
+    list: Option<&Path>,
+    file: Option<&Path>,
+    seed: u64,
+) -> Result<Option<(Source, Source)>> {
+    Ok(match (fraction, list, file) {
+        (Some(fraction), _, _) => Some(all.hold_out_fraction(fraction, seed)?),
+        (_, Some(list), _) => {
+            Some(all.hold_out_listed(list).with_context(|| format!("--test-list {}", list.display()))?)
+        }
+        (_, _, Some(file)) => Some(all.split_numbered(file).with_context(|| format!("--split {}", file.display()))?),
+        (None, None, None) => None,
+    })
 }
 
 /// Depth, height and width of the filters that a new run will learn.

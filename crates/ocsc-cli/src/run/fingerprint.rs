@@ -39,6 +39,8 @@ fn options(args: &Learn) -> BTreeMap<String, String> {
     let given = [
         ("resize", reading.resize.map(|resize| resize.to_string())),
         ("crop", reading.crop.as_ref().map(ToString::to_string)),
+        ("crops-per-sample", args.crops_per_sample.map(|n| n.to_string())),
+        ("tile", args.tile.as_ref().map(ToString::to_string)),
         ("window", reading.window.map(|window| window.to_string())),
         ("channel", channel.map(|channel| channel.to_string())),
         ("rate", reading.rate.map(|rate| rate.to_string())),

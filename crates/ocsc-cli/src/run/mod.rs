@@ -15,4 +15,5 @@ pub(crate) mod outputs;
 pub(crate) mod pairing;
 pub(crate) mod pipe;
 pub(crate) mod record;
+pub(crate) mod reference;
 pub(crate) mod sparsity;

@@ -1,6 +1,7 @@
 //! What every command that uses a model shares: samples preprocessed as the model wants them, and its settings
 //! adapted to the call.
 
+use crate::args::PAPER;
 use crate::console::Console;
 use crate::data::Source;
 use anyhow::{Result, bail, ensure};
@@ -94,24 +95,24 @@ impl Prepared<'_> {
     }
 }
 
-/// `auto` depends on where the samples come from.
+/// `auto` and `paper` depend on where the samples come from.
 pub(crate) fn preprocessing(text: &str, source: &Source) -> Result<Preprocess> {
     match source.is_images() {
         Some(is_images) => preprocessing_of(text, is_images, source.is_masked()),
-        None if !text.starts_with("auto") => Ok(text.parse()?),
+        None if !text.starts_with("auto") && text != PAPER => Ok(text.parse()?),
         None => bail!("images and arrays in one call: say what to do with them, e.g. --preprocess gray,lcn,taper"),
     }
 }
 
-/// The steps, with `auto` for images, or for arrays and signals, of which parts may be unobserved.
+/// The steps, with `auto` and `paper` for images, or for arrays and signals, of which parts may be unobserved.
 pub(crate) fn preprocessing_of(text: &str, is_images: bool, is_masked: bool) -> Result<Preprocess> {
     match text {
-        "auto" if is_images && is_masked => Ok(Preprocess::new(vec![Step::Gray])?),
         "auto" if is_images => Ok(Preprocess::images()),
-        "auto" => Ok(Preprocess::default()),
-        // Gray values would leave one channel.
-        "auto,per-channel" if is_images && is_masked => Ok("mean,scale,per-channel".parse()?),
-        "auto,per-channel" if is_images => Ok("lowpass,scale,per-channel".parse()?),
+        // A taper would mix observed values with others.
+        PAPER if is_images && is_masked => Ok("gray,lcn".parse()?),
+        PAPER if is_images => Ok(Preprocess::paper()),
+        "auto" | PAPER => Ok(Preprocess::default()),
+        "auto,per-channel" if is_images => Ok(format!("{},per-channel", Preprocess::images()).parse()?),
         "auto,per-channel" => Ok(Preprocess::new(vec![Step::PerChannel])?),
         steps => Ok(steps.parse()?),
     }
@@ -119,12 +120,11 @@ pub(crate) fn preprocessing_of(text: &str, is_images: bool, is_masked: bool) -> 
 
 /// Checks that no step would mix observed values with unobserved ones.
 pub(crate) fn check_masked(preprocess: &Preprocess, is_masked: bool) -> Result<()> {
-    let alone = |step: &Step| matches!(step, Step::Gray | Step::Mean | Step::Scale(_) | Step::PerChannel);
-    let mixes = !preprocess.steps().iter().all(alone);
+    let mixes = preprocess.steps().iter().any(|step| matches!(step, Step::Whiten(_) | Step::Taper));
     ensure!(
         !(is_masked && mixes),
         "--preprocess {preprocess} would mix observed and unobserved values; with --mask or --nan-is-missing expected \
-         --preprocess none, or some of gray, mean, scale, per-channel, and a model that was learned so"
+         --preprocess without whiten and taper, and a model that was learned so"
     );
     Ok(())
 }

@@ -9,7 +9,7 @@ use crate::run::pairing::pair;
 use anyhow::{Context, Result};
 use ocsc::comm::{Comm, all_gather};
 use ocsc::metrics::psnr;
-use ocsc::{Real, Sample};
+use ocsc::{Real, Sample, Shape};
 use std::collections::HashMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -42,6 +42,24 @@ impl<'a> Originals<'a> {
     }
 }
 
+/// A sample without so much of its border in every plane; none if nothing is left.
+pub(crate) fn inside(sample: &Sample<f64>, border: usize) -> ocsc::Result<Option<Sample<f64>>> {
+    let shape = sample.shape();
+    // A line has no rows to leave out.
+    let rows = if shape.height == 1 { 0 } else { border };
+    if border == 0 {
+        return Ok(Some(sample.clone()));
+    }
+    if shape.width <= 2 * border || shape.height <= 2 * rows {
+        return Ok(None);
+    }
+    let small = Shape { height: shape.height - 2 * rows, width: shape.width - 2 * border, ..shape };
+    let lines = sample.data().chunks_exact(shape.width).enumerate();
+    let kept = lines.filter(|(i, _)| (rows..shape.height - rows).contains(&(i % shape.height)));
+    let data = kept.flat_map(|(_, line)| line[border..shape.width - border].iter().copied()).collect();
+    Sample::new(small, data).map(Some)
+}
+
 /// The mean PSNR of reconstructions in the domain of the originals. The peak is the full scale of image files, and of
 /// arrays, which have none, the range of all of them.
 pub(crate) struct Fidelity<'a> {
@@ -55,16 +73,23 @@ impl<'a> Fidelity<'a> {
         Fidelity { samples, measures: Vec::new() }
     }
 
-    /// Brings the reconstruction of sample `index` back and compares; not if there is no way back.
-    pub(crate) fn add<T: Real>(&mut self, index: usize, reconstruction: &Sample<T>) -> ocsc::Result<()> {
-        if !self.samples.preprocess.has_inverse() {
-            return Ok(());
-        }
+    /// Brings the reconstruction of sample `index` back and compares, but for the border where a taper blended it. Returns what came
+    /// back, and its PSNR with peak 1, where anything but border is left.
+    pub(crate) fn add<T: Real>(
+        &mut self,
+        index: usize,
+        reconstruction: &Sample<T>,
+    ) -> ocsc::Result<(Sample<f64>, Option<f64>)> {
         let (original, undo) = self.samples.original(index)?;
+        let back = undo.apply(reconstruction.clone().cast()?)?;
         let (low, high) = original.extremes();
-        let psnr = psnr(&original, &undo.apply(reconstruction.clone().cast()?)?, 1.0)?;
-        self.measures.push([index as f64, psnr, low, high]);
-        Ok(())
+        let border = self.samples.preprocess.blended_border();
+        let psnr = match (inside(&original, border)?, inside(&back, border)?) {
+            (Some(original), Some(back)) => Some(psnr(&original, &back, 1.0)?),
+            _ => None,
+        };
+        self.measures.extend(psnr.map(|psnr| [index as f64, psnr, low, high]));
+        Ok((back, psnr))
     }
 
     /// Adds what the others measured.
@@ -95,7 +120,7 @@ impl fmt::Display for Fidelity<'_> {
         let what = if images { "the full scale" } else { "the range of the samples" };
         match self.psnr() {
             Some((psnr, peak)) => write!(f, "{psnr:.2} dB (peak {peak:.4}: {what} before preprocessing)"),
-            None => f.write_str("none: an edge taper cannot be undone"),
+            None => f.write_str("none: an edge taper cannot be undone, and nothing but border is left"),
         }
     }
 }

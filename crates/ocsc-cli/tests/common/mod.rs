@@ -201,6 +201,11 @@ pub(crate) fn read_npy<A: ndarray_npy::ReadableElement>(path: &Path) -> ArrayD<A
     ndarray_npy::read_npy(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 
+/// An array of floats of either precision.
+pub(crate) fn read_floats(path: &Path) -> ArrayD<f64> {
+    ndarray_npy::read_npy(path).unwrap_or_else(|_| read_npy::<f32>(path).mapv(f64::from))
+}
+
 /// 8-bit pixels of a colour image.
 pub(crate) fn picture(width: u32, height: u32, seed: u64) -> image::RgbImage {
     let mut next = noise(seed);

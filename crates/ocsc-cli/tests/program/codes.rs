@@ -1,6 +1,6 @@
 //! `code`, `reconstruct`, `evaluate`, `show` and `info`: their files and numbers, recomputed from the definitions.
 
-use crate::common::{Bench, assert_close, code, judge, model, read_npy, stack};
+use crate::common::{Bench, assert_close, code, judge, model, read_floats, stack};
 use ndarray::Ix2;
 
 #[test]
@@ -24,7 +24,7 @@ fn codes_objectives_gaps_and_reconstructions_are_what_they_claim() {
         assert_close(judged.objective, coded.objective, 1e-5);
         assert!((judged.gap - coded.gap).abs() < 2e-5, "{} and {}", judged.gap, coded.gap);
         assert!(coded.gap <= 0.003);
-        let back = read_npy::<f64>(&bench.path(&format!("back/test-000{i}.npy"))).into_dimensionality::<Ix2>().unwrap();
+        let back = read_floats(&bench.path(&format!("back/test-000{i}.npy"))).into_dimensionality::<Ix2>().unwrap();
         let largest = (&back - &judged.reconstruction).iter().fold(0.0_f64, |m, v| m.max(v.abs()));
         assert!(largest < 1e-12, "{largest}");
         assert_eq!(image::image_dimensions(bench.path(&format!("back/test-000{i}.png"))).unwrap(), (16, 16));
@@ -91,7 +91,7 @@ fn a_large_beta_gives_empty_codes_that_all_commands_take() {
     let coded = code(&bench.path("codes/test-0000.npz"));
     assert_eq!((coded.filter.len(), coded.position.dim(), coded.gap), (0, (0, 2), 0.0));
     bench.run("reconstruct m.safetensors codes --out back").ok();
-    assert!(read_npy::<f64>(&bench.path("back/test-0001.npy")).iter().all(|v| *v == 0.0));
+    assert!(read_floats(&bench.path("back/test-0001.npy")).iter().all(|v| *v == 0.0));
     let evaluated = bench.run("evaluate m.safetensors test.npy --beta 1000 --json").ok().json();
     assert_eq!(evaluated["nonzeros"], 0.0);
 }
@@ -137,7 +137,7 @@ fn single_filters_are_reconstructed_and_add_up() {
     bench.run("reconstruct m.safetensors codes --format npy --only 1,3 --out pair").ok();
     bench.run("reconstruct m.safetensors codes --format npy --only 1,3 --each-filter --out two").ok();
     assert_eq!((bench.names("each").len(), bench.names("pair").len(), bench.names("two").len()), (8, 2, 4));
-    let read = |name: &str| read_npy::<f64>(&bench.path(name));
+    let read = |name: &str| read_floats(&bench.path(name));
     for sample in ["test-0000", "test-0001"] {
         let each: Vec<_> = (0..4).map(|k| read(&format!("each/{sample}-filter{k}.npy"))).collect();
         let close = |a: ndarray::ArrayD<f64>, b: ndarray::ArrayD<f64>| (&a - &b).iter().all(|d| d.abs() < 1e-12);

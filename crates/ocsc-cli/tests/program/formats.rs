@@ -93,7 +93,7 @@ fn signals_and_volumes() {
     assert_eq!(bench.run("info m.safetensors --json").ok().json()["filter_shape"], serde_json::json!([3]));
     bench.run("code m.safetensors signals.npy --axes NW --out codes").ok();
     bench.run("reconstruct m.safetensors codes --out back --format npy").ok();
-    assert_eq!(crate::common::read_npy::<f64>(&bench.path("back/signals-0000.npy")).shape(), [64]);
+    assert_eq!(crate::common::read_floats(&bench.path("back/signals-0000.npy")).shape(), [64]);
     bench.run(&format!("learn volumes.npy --axes NDHW {learn}")).ok();
     assert_eq!(bench.run("info m.safetensors --json").ok().json()["filter_shape"], serde_json::json!([3, 3, 3]));
     bench.run("evaluate m.safetensors volumes.npy --axes NDHW").ok();

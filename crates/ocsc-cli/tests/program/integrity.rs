@@ -1,7 +1,7 @@
 //! Checksums of models, what codes say of themselves, and codes that do not belong.
 
 use crate::common::npz::{members, rewrite, text};
-use crate::common::{Bench, model, picture, pictures, read_npy, unsealed, write_npy};
+use crate::common::{Bench, model, picture, pictures, read_floats, unsealed, write_npy};
 use ndarray::Array2;
 
 #[test]
@@ -130,7 +130,7 @@ fn masked_codes_come_back_with_their_mask_alone() {
     ran.refused(1, &["codes/1.npz", "unobserved", "--mask"]);
     bench.run("reconstruct m.safetensors codes --out back --original photos --mask mask.npy").ok();
     // What was seen comes back as bright as it was.
-    let back = read_npy::<f64>(&bench.path("back/1.npy"));
+    let back = read_floats(&bench.path("back/1.npy"));
     let photo = image::open(bench.path("photos/1.png")).unwrap().to_luma8();
     let (mut sum, mut seen) = (0.0, 0.0);
     for (x, y, pixel) in photo.enumerate_pixels().filter(|(_, y, _)| *y >= 10) {

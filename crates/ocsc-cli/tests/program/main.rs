@@ -11,6 +11,7 @@ mod demo;
 #[cfg(unix)]
 mod disk;
 mod events;
+mod everyday;
 #[cfg(unix)]
 mod existing;
 mod experiments;

@@ -10,15 +10,17 @@ fn masks_choose_the_preprocessing() {
     write_npy(&bench.path("mask.npy"), &Array2::from_shape_fn((20, 20), |(y, x)| y + x != 7));
     let learn = "photos --mask mask.npy --out m.safetensors";
     bench.learn(learn).ok();
-    assert_eq!(model(&bench.path("m.safetensors")).config["preprocess"], serde_json::json!(["gray"]));
+    assert_eq!(model(&bench.path("m.safetensors")).config["preprocess"], serde_json::json!(["lowpass=5", "scale"]));
+    bench.learn("photos --mask mask.npy --preset paper --out p.safetensors").ok();
+    assert_eq!(model(&bench.path("p.safetensors")).config["preprocess"], serde_json::json!(["gray", "lcn"]));
     bench
-        .learn(&format!("{learn} --preprocess gray,lcn"))
-        .refused(1, &["gray,lcn", "--preprocess none, or some of gray, mean, scale"]);
-    bench.learn("photos --out plain.safetensors").ok();
+        .learn(&format!("{learn} --preprocess gray,lcn,taper"))
+        .refused(1, &["gray,lcn,taper", "--preprocess without whiten and taper"]);
+    bench.learn("photos --preset paper --out plain.safetensors").ok();
     for command in
         ["code plain.safetensors photos --mask mask.npy --out c", "evaluate plain.safetensors photos --mask mask.npy"]
     {
-        bench.run(command).refused(1, &["gray,lcn,taper", "observed", "none, or some of gray"]);
+        bench.run(command).refused(1, &["gray,lcn,taper", "observed", "without whiten and taper"]);
     }
     bench.run("evaluate m.safetensors photos --mask mask.npy").ok();
     bench.run("code m.safetensors photos --mask mask.npy --out codes").ok();
@@ -41,5 +43,7 @@ fn nan_in_arrays() {
     bench.learn("gaps.npy --nan-is-missing --beta 0.1 --force --out x").ok();
     bench.run("evaluate m.safetensors gaps.npy --nan-is-missing").ok();
     bench.run("code m.safetensors gaps.npy --nan-is-missing --out codes").ok();
-    bench.learn("gaps.npy --nan-is-missing --preprocess lcn --out x").refused(1, &["lcn", "none, or some of gray"]);
+    bench.learn("gaps.npy --nan-is-missing --preprocess taper --out y").refused(1, &["taper", "without whiten"]);
+    bench.learn("gaps.npy --nan-is-missing --preprocess lowpass,lcn --beta 0.1 --out smooth").ok();
+    bench.run("evaluate smooth gaps.npy --nan-is-missing").ok();
 }

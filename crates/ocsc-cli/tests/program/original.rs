@@ -1,6 +1,6 @@
 //! `--preprocess` and the way back from it: reconstructions and PSNR in the units of the files.
 
-use crate::common::{Bench, assert_close, code, model, noise, picture, read_npy, write_npy};
+use crate::common::{Bench, assert_close, code, model, noise, picture, read_floats, write_npy};
 use ndarray::{Array2, Array3, Ix1, Ix3};
 
 /// Colour photos of two sizes in `photos`, and a model learned from them with these steps.
@@ -40,7 +40,7 @@ fn colour_photos_come_back_from_the_lowpass_split() {
     for name in ["cat", "dog"] {
         let original = pixels(&bench, name);
         let read = |folder: &str| {
-            let array = read_npy::<f64>(&bench.path(&format!("{folder}/{name}.npy")));
+            let array = read_floats(&bench.path(&format!("{folder}/{name}.npy")));
             array.into_dimensionality::<Ix3>().unwrap()
         };
         let (back, prepared) = (read("back"), read("prepared"));
@@ -81,7 +81,7 @@ fn signals_come_back_from_whitening() {
     let (low, high) = signals.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| (l.min(*v), h.max(*v)));
     let mut psnr = 0.0;
     for (i, signal) in signals.outer_iter().enumerate() {
-        let back = read_npy::<f64>(&bench.path(&format!("back/lfp-000{i}.npy"))).into_dimensionality::<Ix1>().unwrap();
+        let back = read_floats(&bench.path(&format!("back/lfp-000{i}.npy"))).into_dimensionality::<Ix1>().unwrap();
         psnr += decibels(high - low, (&back - &signal).into_iter().collect::<Vec<_>>().into_iter()) / 3.0;
     }
     assert_close(evaluated["psnr_original"].as_f64().unwrap(), psnr, 1e-9);
@@ -103,7 +103,7 @@ fn a_taper_does_not_come_back_and_says_so() {
     bench.run("code m.safetensors photos --out lcn --preprocess gray,lcn").ok();
     let ran = bench.run("reconstruct m.safetensors lcn --out gray --original photos --preprocess gray,lcn").ok();
     assert!(!ran.stderr.contains("blended"), "{}", ran.stderr);
-    let back = read_npy::<f64>(&bench.path("gray/cat.npy"));
+    let back = read_floats(&bench.path("gray/cat.npy"));
     assert_eq!(back.shape(), [20, 24]);
     assert!((back.mean().unwrap() - pixels(&bench, "cat").mean().unwrap()).abs() < 0.05);
 }
@@ -168,10 +168,10 @@ fn gray_filters_on_every_channel_bring_colours_back() {
         }
         for name in ["cat", "dog"] {
             let original = pixels(&bench, name);
-            let back = read_npy::<f64>(&bench.path(&format!("back/{name}.npy"))).into_dimensionality::<Ix3>().unwrap();
+            let back = read_floats(&bench.path(&format!("back/{name}.npy"))).into_dimensionality::<Ix3>().unwrap();
             let found = decibels(1.0, (&back - &original).into_iter().collect::<Vec<_>>().into_iter());
             assert!(found > 25.0, "{name}: {found} dB");
-            let prepared = read_npy::<f64>(&bench.path(&format!("prepared/{name}.npy")));
+            let prepared = read_floats(&bench.path(&format!("prepared/{name}.npy")));
             assert_eq!(prepared.shape(), original.shape());
             assert!(bench.path(&format!("back/{name}.png")).exists());
         }

@@ -1,4 +1,4 @@
-//! `ocsc denoise` and `inpaint`, from files to files.
+//! `ocsc denoise`, `inpaint`, `deblur`, `upscale` and `demosaic`, from files to files.
 
 use crate::common::{Bench, write_npy};
 use image::{DynamicImage, GenericImageView, ImageBuffer, ImageFormat, Luma, Rgb};
@@ -78,9 +78,53 @@ fn what_is_missing_is_filled_in_and_the_rest_kept() {
     }
     let gap = |(y, x): (usize, usize)| if (y + x) % 5 == 0 { f32::NAN } else { stripes(y as u32, x as u32) as f32 };
     write_npy(&bench.path("gaps.npy"), &Array2::from_shape_fn((30, 30), gap));
-    bench.run("inpaint gaps.npy --axes HW --out x").refused(2, &["--axes"]);
+    bench.run("inpaint gaps.npy --nan-is-missing --axes WHC --out x").refused(1, &["gaps.npy", "--axes WHC"]);
     bench.run("inpaint gaps.npy --nan-is-missing --out arrays").ok();
     assert_eq!(bench.names("arrays"), ["gaps.npy".to_owned()].into());
+}
+
+#[test]
+fn blurred_small_and_speckled_photos_and_mosaics_become_photos() {
+    let bench = Bench::new();
+    photos(&bench);
+    let clean = image::open(bench.path("clean/a.png")).unwrap();
+    clean.blur(1.2).save(bench.path("blurred.png")).unwrap();
+    let figures = |command: &str| {
+        let ran = bench.run(&format!("{command} --json")).ok();
+        let result: Value = serde_json::from_str(&ran.stdout).unwrap();
+        let [was, is] = ["psnr_before", "psnr"].map(|name| result["images"][0][name].as_f64());
+        (was, is.unwrap())
+    };
+    let reference = "--reference clean/a.png";
+    let (was, is) = figures(&format!("deblur blurred.png --kernel gaussian:1.2 --sigma 1 {reference} --out sharp"));
+    assert!(is > was.unwrap() + 1.0, "{was:?} {is}");
+    let kernel: DynamicImage = ImageBuffer::from_fn(3, 1, |_, _| Luma([255_u8])).into();
+    kernel.save(bench.path("kernel.png")).unwrap();
+    bench.run("deblur blurred.png --kernel kernel.png --out by-file").ok();
+    let small = clean.resize_exact(24, 20, image::imageops::FilterType::CatmullRom);
+    small.save(bench.path("a.png")).unwrap();
+    let (was, is) = figures(&format!("upscale 2 a.png {reference} --out large"));
+    assert!(was.is_none() && is > 15.0, "{is}");
+    assert_eq!(image::open(bench.path("large/a.png")).unwrap().dimensions(), (48, 40));
+    let speckled = |x, y| match (7 * y + 11 * x) % 10 {
+        0 => Luma([0]),
+        5 => Luma([255]),
+        _ => clean.to_luma8()[(x, y)],
+    };
+    let speckled: DynamicImage = ImageBuffer::from_fn(48, 40, speckled).into();
+    speckled.save(bench.path("speckled.png")).unwrap();
+    let (was, is) = figures(&format!("denoise speckled.png --loss l1 {reference} --report page.html --out clear"));
+    assert!(is > was.unwrap() + 5.0, "{was:?} {is}");
+    let page = String::from_utf8(bench.read("page.html")).unwrap();
+    for words in ["before", "after", "PSNR", "difference drawn up to", "ocsc denoise speckled.png"] {
+        assert!(page.contains(words), "{words}");
+    }
+    assert!(!bench.path("page-figures").exists());
+    bench.run("denoise noisy/a.png --noise poisson --out photons").ok();
+    bench.run("denoise noisy/a.png --noise poisson:30 --out photons-known").ok();
+    let ran = bench.run("demosaic clean/a.png --pattern GRBG --out colour").ok();
+    assert!(ran.stdout.contains("1 image in colour"), "{}", ran.stdout);
+    assert_eq!(image::open(bench.path("colour/a.png")).unwrap().color(), image::ColorType::Rgb8);
 }
 
 #[test]
@@ -93,6 +137,14 @@ fn restoration_refuses_what_it_cannot_do() {
     bench.run("denoise noisy --reference clean/a.png --out x").refused(1, &["--reference clean/a.png", "called b"]);
     bench.run("denoise noisy/a.png --reference clean/b.tif --out x").refused(1, &["clean/b.tif", "40x48", "36x40"]);
     bench.run("denoise noisy/a.png --model m.safetensors --out with-model").ok();
+    bench.run("deblur noisy --kernel gaussian:0 --out x").refused(1, &["--kernel gaussian:0", "above 0"]);
+    bench.run("deblur noisy --kernel none.png --out x").refused(1, &["--kernel none.png"]);
+    bench.run("deblur noisy/a.png --kernel clean/a.png --out x").refused(1, &["odd sides", "40x48"]);
+    bench.run("upscale 9 noisy --out x").refused(2, &["FACTOR", "2..=4"]);
+    bench.run("demosaic noisy/a.png --pattern RGB --out x").refused(2, &["--pattern", "RGGB"]);
+    bench.run("demosaic noisy/b.tif --pattern RGGB --out x").refused(1, &["noisy/b.tif", "one channel"]);
+    bench.run("denoise noisy --noise poisson:0 --out x").refused(2, &["--noise", "above 0"]);
+    bench.run("denoise noisy/a.png --report noisy/a.png --out x").refused(1, &["--report noisy/a.png"]);
     write_npy(&bench.path("tiny.npy"), &Array2::from_elem((5, 5), 0.5_f32));
     bench.run("denoise tiny.npy --sigma 0.1 --out x").refused(1, &["tiny.npy", "8x8", "5x5"]);
 }

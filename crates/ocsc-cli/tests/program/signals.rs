@@ -1,6 +1,6 @@
 //! Recordings, signals, cubes, volumes and video, through every command.
 
-use crate::common::{Bench, model_shape, noise, read_npy, write_npy};
+use crate::common::{Bench, model_shape, noise, read_floats, read_npy, write_npy};
 use ndarray::{Array, Array1, Array2, Array3, Array4, ArrayD, Dimension, IxDyn};
 
 /// Sines with some noise, in so many channels.
@@ -41,7 +41,7 @@ fn recordings_in_windows() {
     bench.run("code m.safetensors songs --window 500 --rate 500 --out codes").ok();
     let ran = bench.run("reconstruct m.safetensors codes --out back").ok();
     assert!(ran.stderr.contains("8 of 8 reconstructions are no picture (a signal"), "{}", ran.stderr);
-    assert_eq!(read_npy::<f64>(&bench.path("back/b2-0003.npy")).shape(), [500]);
+    assert_eq!(read_floats(&bench.path("back/b2-0003.npy")).shape(), [500]);
     assert!(!bench.path("back/b2-0003.png").exists() && bench.path("back/b10-0000.npy").exists());
     bench.run("evaluate m.safetensors songs --window 500 --rate 500").ok();
     bench.run("show m.safetensors --out d.png").ok();
@@ -86,7 +86,7 @@ fn end_to_end(bench: &Bench, axes: &str, size: &str, dictionary: &[usize], sampl
         let evaluated = bench.run(&format!("evaluate m.safetensors x.npy --axes {axes} --json")).ok().json();
         assert!(evaluated["gap"].as_f64().unwrap() <= 0.003, "{axes} {boundary}");
         let name = if axes.contains('N') { "back/x-0000.npy" } else { "back/x.npy" };
-        let back = read_npy::<f64>(&bench.path(name));
+        let back = read_floats(&bench.path(name));
         assert_eq!(back.shape(), sample, "{axes} {boundary}");
         let data: ArrayD<f32> = read_npy(&bench.path("x.npy"));
         let first = if axes.contains('N') { data.index_axis(ndarray::Axis(0), 0).into_owned() } else { data };
@@ -154,4 +154,40 @@ fn cifar_batches_are_images() {
     assert!(bench.path("codes/batch-0001.npz").exists() && !bench.path("codes/batch-0002.npz").exists());
     bench.write("cut.bin", &bench.read("batch.bin")[1..]);
     bench.learn("cut.bin --out x").refused(1, &["cut.bin", "9218 bytes", "3073"]);
+}
+
+#[test]
+fn recordings_come_back_as_recordings() {
+    let bench = Bench::new();
+    std::fs::create_dir(bench.path("songs")).unwrap();
+    let spec =
+        hound::WavSpec { channels: 2, sample_rate: 800, bits_per_sample: 16, sample_format: hound::SampleFormat::Int };
+    for (name, n) in [("a", 2100_usize), ("b", 900)] {
+        let mut wav = hound::WavWriter::create(bench.path(&format!("songs/{name}.wav")), spec).unwrap();
+        for t in 0..n {
+            let wave = (0.3 * t as f64).sin() * (8000.0 + 4000.0 * (0.01 * t as f64).cos());
+            wav.write_sample(wave as i16).unwrap();
+            wav.write_sample((-0.5 * wave) as i16).unwrap();
+        }
+        wav.finalize().unwrap();
+    }
+    bench.run("learn songs --channel all --window 1s --size 21 --filters 3 --beta-ratio 0.02 --passes 4 --out m").ok();
+    bench.run("code m songs --channel all --window 1s --out codes").ok();
+    let said = bench.run("reconstruct m codes --original songs --channel all --window 1s --out back").ok().stdout;
+    assert!(said.contains("2 recordings put together"), "{said}");
+    for (name, n) in [("a", 2100), ("b", 900)] {
+        let read = |path: String| hound::WavReader::open(bench.path(&path)).unwrap();
+        let (mut original, mut back) = (read(format!("songs/{name}.wav")), read(format!("back/{name}.wav")));
+        assert_eq!((back.duration(), back.spec().sample_rate, back.spec().channels), (n, 800, 2));
+        let values: Vec<f64> = original.samples::<i16>().map(|v| f64::from(v.unwrap()) / 32768.0).collect();
+        let made: Vec<f64> = back.samples::<f32>().map(|v| f64::from(v.unwrap())).collect();
+        let energy: f64 = values.iter().map(|v| v * v).sum();
+        let missed: f64 = values.iter().zip(&made).map(|(a, b)| (a - b).powi(2)).sum();
+        assert!(missed < 0.1 * energy, "{missed} {energy}");
+    }
+    bench.run("reconstruct m codes --each-filter --format npy --out parts").ok();
+    for name in ["a-filter0.wav", "a-filter2.wav", "b-filter1.wav"] {
+        assert!(bench.path(&format!("parts/{name}")).exists(), "{name}");
+    }
+    bench.run("reconstruct m codes --out songs").refused(1, &["--out songs/", ".wav", "what was coded"]);
 }

@@ -76,7 +76,9 @@ fn code<T: Real>(args: &Code, ranks: &Ranks, console: &Console) -> Result<()> {
         match item {
             Ok(item) => {
                 let number = part.number(i);
-                tally.add(&source.file_stem(number), source.name(number), item.sample, item.coded)
+                // The middle of a window is no window.
+                let window = if args.data.reading.crop.is_none() { source.recording(number) } else { None };
+                tally.add(&source.file_stem(number), source.name(number), window, item.sample, item.coded)
             }
             Err(error) if args.data.strict => bail!(error),
             Err(error) => {
@@ -207,16 +209,24 @@ impl<'a> Tally<'a> {
         }
     }
 
-    /// Writes the code of the sample called `source`, under the name `stem`.
+    /// Writes the code of the sample called `source`, under the name `stem`; of a recording, with where the window begins.
     pub(crate) fn add<T: Real>(
         &mut self,
         stem: &str,
         source: String,
+        window: Option<(String, usize, u32)>,
         sample: &Sample<T>,
         coded: &Coded<T>,
     ) -> Result<()> {
         let shape = sample.shape();
+        let (recording, start, rate) = match window {
+            Some((recording, start, rate)) => (Some(recording), Some(start as f64), Some(f64::from(rate))),
+            None => (None, None, None),
+        };
         let facts = Facts {
+            recording,
+            start,
+            rate,
             objective: Some(coded.total()),
             gap: Some(coded.relative_gap()),
             beta: Some(coded.beta),

@@ -59,7 +59,7 @@ pub(crate) fn code<T: Real>(args: &Code, config: Config, saved: &Saved<T>, conso
             coded => coded.with_context(|| format!("stdin: before frame {taken}"))?,
         };
         for ((number, sample), coded) in numbers.into_iter().flatten().zip(&group).zip(&coded) {
-            tally.add(&format!("frame-{number:06}"), format!("stdin[{number}]"), sample, coded)?;
+            tally.add(&format!("frame-{number:06}"), format!("stdin[{number}]"), None, sample, coded)?;
         }
         if console::interrupted() {
             let done = counted(tally.samples(), "frame");

@@ -1,5 +1,6 @@
 //! `ocsc learn`: learn a dictionary, or go on learning one.
 
+mod page;
 mod stream;
 
 use crate::args::{Every, Learn};
@@ -20,10 +21,10 @@ use crate::run::sparsity;
 use anyhow::{Context, Error, Result, bail, ensure};
 use ocsc::beta::BetaMax;
 use ocsc::checkpoint::{Attached, Saved};
-use ocsc::replace::{check_writable, remove_leftovers};
+use ocsc::replace::{self, check_writable, remove_leftovers};
 use ocsc::settings::Dtype;
 use ocsc::train::{Ended, Evaluation, Outcome, Progress};
-use ocsc::{Learner, Real, Samples, checkpoint};
+use ocsc::{Config, Learner, Real, Samples, checkpoint};
 use std::path::Path;
 use std::time::Duration;
 
@@ -51,6 +52,10 @@ pub fn run(args: &Learn, ranks: &Ranks, console: &Console) -> Result<()> {
     let (source, test) = dataset::for_learning(args, resumed.as_ref(), console)?;
     if ranks.is_first() {
         spare_inputs(args, test.iter().chain([&source]))?;
+    }
+    if let (Some(path), Some(test), true) = (&args.write_split, &test, ranks.is_first()) {
+        let names: String = (0..test.len()).map(|i| format!("{}\n", test.name(i))).collect();
+        replace::write_file(path, names).with_context(|| format!("--write-split {}", path.display()))?;
     }
     ranks.check_same(&source)?;
     test.as_ref().map_or(Ok(()), |test| ranks.check_same(test).context("--test"))?;
@@ -121,7 +126,18 @@ fn learn<T: Real>(
     if let Some((tests, source)) = tests.as_ref().zip(test.as_ref()).filter(|_| learns) {
         run.check_test(tests).map_err(|error| advised(error, |i| source.reading(i))).context("--test")?;
     }
-    let log = args.log.as_ref().filter(|_| ranks.is_first());
+    // The page draws the log's curves; without one, it is kept for as long as the run takes.
+    let kept = match (&args.log, &args.report) {
+        (None, Some(_)) if ranks.is_first() => {
+            Some(tempfile::NamedTempFile::new().context("--report: a log for its curves")?)
+        }
+        _ => None,
+    };
+    if learns && ranks.is_first() {
+        warn_of_few_updates(args, run.learner().config(), source.len(), console);
+    }
+    let log = args.log.as_deref().or(kept.as_ref().map(|log| log.path())).filter(|_| ranks.is_first());
+    let log_path = log.map(Path::to_owned);
     let progress = run.progress();
     let resumed = args.resume.as_ref().map(|_| Resumed::new(&progress, &recorded.notes));
     let log = log.map(|path| Log::open(path, resumed)).transpose()?;
@@ -138,7 +154,13 @@ fn learn<T: Real>(
         sparsity::warn(&ended.sparsity, config.beta, beta_max, console);
     }
     match trained {
-        Ok(outcome) if ranks.is_first() => finish(args, run.learner(), &outcome, ended.tested, &attached, console),
+        Ok(outcome) if ranks.is_first() => {
+            let finished = finish(args, run.learner(), &outcome, ended.tested, &attached, console);
+            if let (Some(path), Some(log)) = (&args.report, &log_path) {
+                page::write(path, args, run.learner(), &outcome, &samples, tests.as_ref(), log, console)?;
+            }
+            finished
+        }
         Ok(_) => Ok(()),
         Err(error) if ranks.is_first() => {
             let attached = Attached { notes: ended.notes, ..attached };
@@ -146,6 +168,26 @@ fn learn<T: Real>(
         }
         Err(error) => Err(error.into()),
     }
+}
+
+/// Filters of fewer updates than this are hardly other than those at the start.
+const FEW_UPDATES: usize = 20;
+
+/// Says how a run can make more updates that makes too few of them.
+fn warn_of_few_updates(args: &Learn, config: &Config, n_samples: usize, console: &Console) {
+    let updates = n_samples.div_ceil(config.batch_size.max(1)).saturating_mul(config.passes);
+    if updates >= FEW_UPDATES || config.method.is_batch() || args.resume.is_some() {
+        return;
+    }
+    let tile = if args.tile.is_none() && args.data.reading.crop.is_none() {
+        "--tile SIZE (pieces of large samples) or "
+    } else {
+        ""
+    };
+    console.say(format!(
+        "{} in all, of which filters learn little: {tile}more --passes give more",
+        counted(updates, "update")
+    ));
 }
 
 /// Writes the model and reports; an interrupted run leaves a checkpoint and fails.
@@ -261,7 +303,10 @@ fn spare_inputs<'a>(args: &Learn, sources: impl IntoIterator<Item = &'a Source>)
     files.read("the file of --split", &test.split);
     files.read("the checkpoint of --resume", args.resume.as_ref().filter(|resumed| !is_same(resumed, out)));
     files.write("--out", out)?;
-    args.log.as_ref().map_or(Ok(()), |log| files.write("--log", log).map(drop))
+    for (option, file) in [("--log", &args.log), ("--write-split", &args.write_split), ("--report", &args.report)] {
+        file.as_ref().map_or(Ok(()), |file| files.write(option, file).map(drop))?;
+    }
+    Ok(())
 }
 
 /// Returns a checkpoint that has passes left to make.

@@ -62,7 +62,7 @@ fn pieces_are_pieces_and_depend_on_three_numbers() {
     let sample = waves(shape(2, 3, 9, 11));
     let crop = Crop::new(&[2, 4, 5], 3).unwrap();
     let places = |seed, number, pass| {
-        let piece = crop.anywhere(sample.clone(), seed, number, pass).unwrap();
+        let piece = crop.anywhere(sample.clone(), seed, number, pass, 0).unwrap();
         assert_eq!(piece.shape(), shape(2, 2, 4, 5));
         let at = |c: usize, d: usize, h: usize, w: usize| sample.data()[((c * 3 + d) * 9 + h) * 11 + w];
         let matching = |&(d0, h0, w0): &(usize, usize, usize)| {

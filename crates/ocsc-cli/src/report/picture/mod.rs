@@ -37,6 +37,16 @@ impl Picture {
         Picture { pixels }
     }
 
+    /// The same with sides of at most so many pixels.
+    pub(crate) fn at_most(self, side: u32) -> Picture {
+        let (width, height) = self.pixels.dimensions();
+        if width.max(height) <= side {
+            return self;
+        }
+        let scaled = |n: u32| ((f64::from(n) * f64::from(side) / f64::from(width.max(height))).round() as u32).max(1);
+        Picture { pixels: image::imageops::thumbnail(&self.pixels, scaled(width), scaled(height)) }
+    }
+
     /// (width, height) in pixels.
     #[cfg(test)]
     fn size(&self) -> (u32, u32) {

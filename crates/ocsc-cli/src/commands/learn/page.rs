@@ -1,0 +1,110 @@
+//! The page of one run: `ocsc learn --report`.
+
+use crate::args::Learn;
+use crate::commands::evaluate::rows;
+use crate::commands::info::obeyed;
+use crate::console::{Console, bytes, counted};
+use crate::report::objective::objective_charts;
+use crate::report::picture::{dictionary_mosaic, difference, image_gray};
+use crate::report::{Report, Triplet, render};
+use crate::run::dataset;
+use crate::run::model::Prepared;
+use crate::run::original::inside;
+use crate::run::record::{peak_rss_bytes, read_records};
+use crate::run::sparsity::percent;
+use anyhow::{Context, Result};
+use ocsc::learner::coder;
+use ocsc::metrics::psnr;
+use ocsc::replace::write_file;
+use ocsc::train::{Outcome, TEST_TOL};
+use ocsc::{Learner, Real, Samples};
+use std::path::Path;
+
+/// Samples that are shown.
+const SHOWN: usize = 6;
+/// The largest side of pictures.
+const ON_PAGE: u32 = 800;
+/// Differences are drawn up to this share of a sample's range.
+const CONTRAST: f64 = 0.25;
+
+/// Writes the page of a run that learned from `samples` and was tested on `tests`.
+pub(super) fn write<T: Real>(
+    path: &Path,
+    args: &Learn,
+    learner: &dyn Learner<T>,
+    outcome: &Outcome,
+    samples: &Prepared<'_>,
+    tests: Option<&Prepared<'_>>,
+    log: &Path,
+    console: &Console,
+) -> Result<()> {
+    let (config, dictionary, progress) = (learner.config(), learner.dictionary(), &outcome.progress);
+    let shape = dictionary.shape();
+    let held_out =
+        tests.map_or(String::new(), |tests| format!(", tested on {}", counted(tests.source.len(), "sample")));
+    let lead = format!(
+        "{} filters of {shape}, learned from {} in {} by {}{held_out}.",
+        dictionary.n_filters(),
+        counted(samples.source.len(), "sample"),
+        counted(progress.pass, "pass"),
+        config.method
+    );
+    let mut summary = vec![(
+        "learning time".to_owned(),
+        format!("{:.2} s ({:.2} s of processors)", progress.seconds, progress.cpu_seconds),
+    )];
+    summary.extend(outcome.test.iter().flat_map(rows));
+    summary.extend(peak_rss_bytes().map(|peak| ("peak memory".to_owned(), bytes(peak))));
+    let mut settings = vec![("data".to_owned(), dataset::words(args))];
+    settings.extend(obeyed(config)?);
+    let report = Report {
+        title: "A dictionary".to_owned(),
+        lead,
+        summary,
+        settings,
+        dictionary_png: dictionary_mosaic(dictionary).png_bytes()?,
+        charts: objective_charts(&read_records(log)?),
+        triplets: triplets(learner, tests.unwrap_or(samples))?,
+        command: format!("ocsc {}", std::env::args().skip(1).collect::<Vec<_>>().join(" ")),
+        ..Report::default()
+    };
+    write_file(path, render(&report)?).with_context(|| format!("--report {}", path.display()))?;
+    console.say(format!("report: {}", path.display()));
+    Ok(())
+}
+
+/// Codes the first samples and draws them beside what comes back, both as before preprocessing.
+fn triplets<T: Real>(learner: &dyn Learner<T>, samples: &Prepared<'_>) -> Result<Vec<Triplet>> {
+    let (config, dictionary) = (learner.config(), learner.dictionary());
+    let mut coder = coder(config, dictionary, TEST_TOL)?;
+    let border = config.preprocess.blended_border();
+    let mut triplets = Vec::new();
+    for i in 0..samples.source.len().min(SHOWN) {
+        // What cannot be read was told while learning.
+        let Ok(sample) = Samples::<T>::get(samples, i) else { continue };
+        let coded = coder.code(&sample, None)?;
+        let filters = coded.filters.as_ref().unwrap_or(dictionary);
+        let (original, undo) = samples.original(i)?;
+        let back = undo.apply(coded.code.reconstruct(filters, config.boundary)?.cast::<f64>()?)?;
+        let (low, high) = original.extremes();
+        let scale = CONTRAST * (high - low);
+        let peak = if samples.source.is_images() == Some(true) { 1.0 } else { high - low };
+        let fidelity = match (inside(&original, border)?, inside(&back, border)?) {
+            (Some(a), Some(b)) if peak > 0.0 => format!("PSNR {:.2} dB (peak {peak:.3}), ", psnr(&a, &b, peak)?),
+            _ => String::new(),
+        };
+        let nonzeros = coded.code.nonzeros();
+        triplets.push(Triplet {
+            name: samples.source.name(i),
+            original_png: image_gray(&original, low, high).at_most(ON_PAGE).png_bytes()?,
+            reconstruction_png: image_gray(&back, low, high).at_most(ON_PAGE).png_bytes()?,
+            difference_png: difference(&original, &back, scale)?.at_most(ON_PAGE).png_bytes()?,
+            caption: format!(
+                "{fidelity}{nonzeros} non-zeros ({} of the values), gap {:.2}\u{a0}%; difference drawn up to {scale:.3}",
+                percent(nonzeros as f64 / sample.n_observed().max(1) as f64),
+                100.0 * coded.relative_gap()
+            ),
+        });
+    }
+    Ok(triplets)
+}

@@ -1,0 +1,87 @@
+//! Clean images that results are compared with: `--reference`.
+
+use crate::data::{Axes, Source, SourceOptions};
+use anyhow::{Context, Result, ensure};
+use ocsc::metrics::{psnr, ssim};
+use ocsc::{Real, Sample, Samples, Shape};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+/// The least side of images that the similarity is defined for.
+const LEAST_SIDE: usize = 11;
+
+/// How near an image is to a clean one: its PSNR before and after, and its similarity.
+#[derive(Clone, Copy)]
+pub(crate) struct Quality {
+    pub(crate) before: Option<f64>,
+    pub(crate) psnr: f64,
+    pub(crate) ssim: Option<f64>,
+}
+
+/// The clean images to compare with.
+pub(crate) struct References {
+    source: Option<Source>,
+    /// The reference of each image.
+    pairs: Vec<usize>,
+}
+
+impl References {
+    /// Finds the reference of each image at `path`, if there is one.
+    pub(crate) fn open(path: Option<&Path>, axes: Option<&Axes>, recursive: bool, images: &Source) -> Result<Self> {
+        let Some(path) = path else { return Ok(References { source: None, pairs: Vec::new() }) };
+        let options = SourceOptions { axes: axes.cloned(), recursive, ..SourceOptions::default() };
+        let source = Source::open(&[path.to_owned()], &options).context("--reference")?;
+        if images.len() == 1 && source.len() == 1 {
+            return Ok(References { source: Some(source), pairs: vec![0] });
+        }
+        let by_stem: HashMap<String, usize> = (0..source.len()).map(|i| (source.file_stem(i), i)).collect();
+        let pair = |i: usize| {
+            let stem = images.file_stem(i);
+            let told = || format!("--reference {}: expected an image called {stem}, found none", path.display());
+            by_stem.get(&stem).copied().with_context(told)
+        };
+        let pairs = (0..images.len()).map(pair).collect::<Result<Vec<_>>>()?;
+        Ok(References { source: Some(source), pairs })
+    }
+
+    /// The files that are read.
+    pub(crate) fn files(&self) -> &[PathBuf] {
+        self.source.as_ref().map_or(&[], Source::files)
+    }
+
+    /// The clean image of number `index`, which must be of this shape.
+    pub(crate) fn clean<T: Real>(&self, index: usize, shape: Shape) -> Result<Option<Clean<T>>> {
+        let Some(source) = &self.source else { return Ok(None) };
+        let sample: Sample<T> = source.get(self.pairs[index])?;
+        ensure!(
+            sample.shape() == shape,
+            "--reference {}: expected {}, found {}",
+            source.name(self.pairs[index]),
+            shape,
+            sample.shape()
+        );
+        let peak = match (source.picture(self.pairs[index]), sample.extremes()) {
+            (None, (low, high)) if high > low => high - low,
+            _ => 1.0,
+        };
+        Ok(Some(Clean { sample, peak }))
+    }
+}
+
+/// A clean image, and the peak of its PSNR: that of photos, 1, or its range.
+pub(crate) struct Clean<T> {
+    pub(crate) sample: Sample<T>,
+    pub(crate) peak: f64,
+}
+
+impl<T: Real> Clean<T> {
+    /// How near an image and its restoration are.
+    pub(crate) fn quality(&self, image: &Sample<T>, restored: &Sample<T>) -> Result<Quality> {
+        let (clean, shape, peak) = (&self.sample, self.sample.shape(), self.peak);
+        let is_large = shape.height >= LEAST_SIDE && shape.width >= LEAST_SIDE;
+        let is_same = image.mask().is_none() && image.shape() == shape;
+        let before = if is_same { Some(psnr(clean, image, peak)?) } else { None };
+        let ssim = if is_large { Some(ssim(clean, restored, peak)?) } else { None };
+        Ok(Quality { before, psnr: psnr(clean, restored, peak)?, ssim })
+    }
+}
