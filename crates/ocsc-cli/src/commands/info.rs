@@ -39,7 +39,7 @@ pub(crate) fn run(args: &Info, console: &Console) -> Result<()> {
     console.table(&rows)
 }
 
-/// What a model is, in one sentence: "100 gray 11x11 filters learned from 160 samples in 1 pass".
+/// What a model is, in one sentence: "100 gray 11x11 filters learned in 1 pass by ocsc"; a checkpoint also knows from how many samples.
 fn sentence(saved: &Saved<f64>) -> String {
     let (dictionary, config) = (&saved.dictionary, &saved.config);
     let shape = dictionary.shape();
@@ -51,16 +51,11 @@ fn sentence(saved: &Saved<f64>) -> String {
     };
     let count = if dictionary.n_filters() == 1 { "filter" } else { "filters" };
     let size = extent(&shape.spatial());
-    let learned = match (&saved.attached.data, &saved.progress) {
-        _ if config.passes == 0 => "not learned".to_owned(),
-        (Some(data), _) if let Some(samples) = &data.samples => format!(
-            "learned from {} in {} by {}",
-            counted(samples.count, "sample"),
-            counted(config.passes, "pass"),
-            config.method
-        ),
-        (_, Some(progress)) => format!("learned from {} by {}", counted(progress.samples, "sample"), config.method),
-        _ => format!("learned by {}", config.method),
+    let samples = saved.attached.data.as_ref().and_then(|data| data.samples.as_ref());
+    let from = samples.map_or(String::new(), |samples| format!("from {} ", counted(samples.count, "sample")));
+    let learned = match config.passes {
+        0 => "not learned".to_owned(),
+        passes => format!("learned {from}in {} by {}", counted(passes, "pass"), config.method),
     };
     format!("{} {colour}{size} {count} {learned}", dictionary.n_filters())
 }

@@ -26,7 +26,8 @@ fn codes_objectives_gaps_and_reconstructions_are_what_they_claim() {
         assert!(coded.gap <= 0.003);
         let back = read_floats(&bench.path(&format!("back/test-000{i}.npy"))).into_dimensionality::<Ix2>().unwrap();
         let largest = (&back - &judged.reconstruction).iter().fold(0.0_f64, |m, v| m.max(v.abs()));
-        assert!(largest < 1e-12, "{largest}");
+        // In the model's precision, f32.
+        assert!(largest < 1e-6, "{largest}");
         assert_eq!(image::image_dimensions(bench.path(&format!("back/test-000{i}.png"))).unwrap(), (16, 16));
         objective += coded.objective / 2.0;
         data_term += judged.data_term / 2.0;
@@ -140,7 +141,7 @@ fn single_filters_are_reconstructed_and_add_up() {
     let read = |name: &str| read_floats(&bench.path(name));
     for sample in ["test-0000", "test-0001"] {
         let each: Vec<_> = (0..4).map(|k| read(&format!("each/{sample}-filter{k}.npy"))).collect();
-        let close = |a: ndarray::ArrayD<f64>, b: ndarray::ArrayD<f64>| (&a - &b).iter().all(|d| d.abs() < 1e-12);
+        let close = |a: ndarray::ArrayD<f64>, b: ndarray::ArrayD<f64>| (&a - &b).iter().all(|d| d.abs() < 1e-6);
         assert!(close(&each[0] + &each[1] + &each[2] + &each[3], read(&format!("whole/{sample}.npy"))));
         assert!(close(&each[1] + &each[3], read(&format!("pair/{sample}.npy"))));
         assert!(close(each[3].clone(), read(&format!("two/{sample}-filter3.npy"))));

@@ -10,11 +10,11 @@ fn a_folder_of_png_records_its_preprocessing_and_repeats_it() {
     pictures(&bench, "held", 2, 50);
     bench.learn("photos --out m.safetensors").ok();
     let saved = model(&bench.path("m.safetensors"));
-    assert_eq!(saved.config["preprocess"], serde_json::json!(["gray", "lcn", "taper"]));
+    assert_eq!(saved.config["preprocess"], serde_json::json!(["lowpass=5", "scale"]));
     let repeated = bench.run("evaluate m.safetensors held --json").ok().json();
-    let said = bench.run("evaluate m.safetensors held --json --preprocess gray,lcn,taper").ok().json();
+    let said = bench.run("evaluate m.safetensors held --json --preprocess lowpass,scale").ok().json();
     assert_eq!(repeated["objective"], said["objective"]);
-    let other = bench.run("evaluate m.safetensors held --json --preprocess gray").ok().json();
+    let other = bench.run("evaluate m.safetensors held --json --preprocess scale").ok().json();
     assert_ne!(repeated["objective"], other["objective"]);
 }
 

@@ -156,7 +156,7 @@ fn small_samples_are_refused_or_passed_over() {
     bench.learn("photos/2.png --skip-small --out x").refused(1, &["photos/2.png", "5x5", "found none"]);
     // Filters from a file have a size of their own.
     write_npy(&bench.path("large.npy"), &stack(3, 20, 4, 1));
-    let ran = bench.learn("photos --skip-small --init large.npy --json --out m.safetensors").ok();
+    let ran = bench.learn("photos --preprocess gray --skip-small --init large.npy --json --out m.safetensors").ok();
     assert_eq!(ran.json()["samples"], 3);
 }
 

@@ -149,7 +149,7 @@ fn cifar_batches_are_images() {
     let ran = bench.learn("batch.bin --out m.safetensors --json").ok();
     assert_eq!(ran.json()["samples"], 3);
     let config = crate::common::model(&bench.path("m.safetensors")).config;
-    assert_eq!(config["preprocess"], serde_json::json!(["gray", "lcn", "taper"]));
+    assert_eq!(config["preprocess"], serde_json::json!(["lowpass=5", "scale"]));
     bench.run("code m.safetensors batch.bin --limit 2 --out codes").ok();
     assert!(bench.path("codes/batch-0001.npz").exists() && !bench.path("codes/batch-0002.npz").exists());
     bench.write("cut.bin", &bench.read("batch.bin")[1..]);

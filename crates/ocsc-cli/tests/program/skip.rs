@@ -105,7 +105,7 @@ fn a_gray_photo_among_colours_does_not_decide() {
     let ran = bench.run("evaluate m.safetensors photos --json").ok();
     assert_eq!(ran.json()["samples"], 6);
     // Gray anyway: nothing differs, and nothing is said.
-    let ran = bench.learn("photos --beta 0.3 --out gray.safetensors").ok();
+    let ran = bench.learn("photos --preprocess gray --beta 0.3 --out gray.safetensors").ok();
     assert!(!ran.stderr.contains("channels"), "{}", ran.stderr);
 }
 

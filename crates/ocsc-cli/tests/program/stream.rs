@@ -37,7 +37,7 @@ fn frames_are_learned_in_the_order_of_arrival() {
     assert_eq!((&ran.json()["samples"], &ran.json()["steps"]), (&7.into(), &3.into()));
     bench.shell(&format!("$OCSC learn - {SMALL} --init patches < frames.raw")).ok();
     let config = model(&bench.path("m.safetensors")).config;
-    assert_eq!(config["preprocess"], serde_json::json!(["gray", "lcn", "taper"]), "frames are images");
+    assert_eq!(config["preprocess"], serde_json::json!(["lowpass=5", "scale"]), "frames are images");
 }
 
 #[test]

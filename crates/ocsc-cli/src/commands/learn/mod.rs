@@ -156,8 +156,8 @@ fn learn<T: Real>(
     match trained {
         Ok(outcome) if ranks.is_first() => {
             let finished = finish(args, run.learner(), &outcome, ended.tested, &attached, console);
-            if let (Some(path), Some(log)) = (&args.report, &log_path) {
-                page::write(path, args, run.learner(), &outcome, &samples, tests.as_ref(), log, console)?;
+            if let Some(log) = &log_path {
+                page::write(args, log, run.learner(), &outcome, &samples, tests.as_ref(), console)?;
             }
             finished
         }

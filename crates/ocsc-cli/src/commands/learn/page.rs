@@ -27,17 +27,17 @@ const ON_PAGE: u32 = 800;
 /// Differences are drawn up to this share of a sample's range.
 const CONTRAST: f64 = 0.25;
 
-/// Writes the page of a run that learned from `samples` and was tested on `tests`.
+/// Writes the page that is asked for, of a run that learned from `samples` and was tested on `tests`.
 pub(super) fn write<T: Real>(
-    path: &Path,
     args: &Learn,
+    log: &Path,
     learner: &dyn Learner<T>,
     outcome: &Outcome,
     samples: &Prepared<'_>,
     tests: Option<&Prepared<'_>>,
-    log: &Path,
     console: &Console,
 ) -> Result<()> {
+    let Some(path) = &args.report else { return Ok(()) };
     let (config, dictionary, progress) = (learner.config(), learner.dictionary(), &outcome.progress);
     let shape = dictionary.shape();
     let held_out =
