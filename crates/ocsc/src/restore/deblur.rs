@@ -43,7 +43,7 @@ pub fn deblur(image: &Sample<f32>, kernel: &Kernel, options: &Options, monitor: 
     Sample::new(shape, inversion.run(image.data().to_vec(), options, monitor)?)
 }
 
-/// The settings of [`deblur`], chosen on Set12 with a Gaussian blur of 1.6 pixels and noise of 2 levels in 255.
+/// The settings of [`deblur()`], chosen on Set12 with a Gaussian blur of 1.6 pixels and noise of 2 levels in 255.
 struct Deblurring;
 
 impl Deblurring {

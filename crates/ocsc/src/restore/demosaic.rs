@@ -79,7 +79,7 @@ pub fn demosaic(
     Sample::new(colour, inversion.run(guess, options, monitor)?)
 }
 
-/// The settings of [`demosaic`], chosen on four photos of flowers.
+/// The settings of [`demosaic()`], chosen on four photos of flowers.
 struct Demosaicking;
 
 impl Demosaicking {

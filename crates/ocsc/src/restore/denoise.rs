@@ -63,7 +63,7 @@ pub(super) fn gaussian(
     Sample::new(image.shape(), together.run(monitor)?)
 }
 
-/// The settings of [`denoise`], chosen on Set12 at sigma 25.
+/// The settings of [`denoise()`], chosen on Set12 at sigma 25.
 struct Denoising;
 
 impl Denoising {

@@ -1,7 +1,7 @@
 //! Images without values that are far off: salt and pepper, dead pixels, dust.
 //!
 //! The data term is the modulus, which a few values may miss by as much as they like: what a value that is far off was does not
-//! matter. So the values that may be far off are taken as unobserved, and [`inpaint`] fills them in: first all that differ much from
+//! matter. So the values that may be far off are taken as unobserved, and [`inpaint()`] fills them in: first all that differ much from
 //! the median of their neighbourhood, of which texture has many, and then only those that differ from what was filled in.
 
 use super::{Options, inpaint};

@@ -40,7 +40,7 @@ fn seen(image: &Sample<f32>) -> Option<Vec<f32>> {
     image.mask().map(|mask| mask.iter().map(|seen| f32::from(u8::from(*seen))).collect())
 }
 
-/// The settings of [`inpaint`], chosen on Set12 with half of the values missing.
+/// The settings of [`inpaint()`], chosen on Set12 with half of the values missing.
 struct Inpainting;
 
 impl Inpainting {

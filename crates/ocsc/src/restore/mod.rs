@@ -2,8 +2,8 @@
 //!
 //! # The problem
 //!
-//! What was observed is y = A x + noise: all of the image x ([`denoise`]), some of its values ([`inpaint`], [`demosaic`]), or a blurred or
-//! smaller one ([`deblur`], [`upscale`]). Every patch of x on a lattice of positions, together with the patches most like it, is a sum
+//! What was observed is y = A x + noise: all of the image x ([`denoise()`]), some of its values ([`inpaint()`], [`demosaic()`]), or a blurred or
+//! smaller one ([`deblur()`], [`upscale()`]). Every patch of x on a lattice of positions, together with the patches most like it, is a sum
 //! of few filters:
 //!
 //! ```text
@@ -86,7 +86,7 @@ const MOST: usize = 32;
 /// How to restore.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// What noise [`denoise`] takes out.
+    /// What noise [`denoise()`] takes out.
     pub noise: Noise,
     /// The standard deviation of Gaussian noise, in the image's units; estimated by [`noise_of`] if absent.
     pub sigma: Option<f64>,

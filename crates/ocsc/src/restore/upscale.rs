@@ -38,7 +38,7 @@ pub fn upscale(image: &Sample<f32>, factor: usize, options: &Options, monitor: &
     Sample::new(shape, inversion.run(start, options, monitor)?)
 }
 
-/// The settings of [`upscale`], chosen on Set12 with a factor of 3.
+/// The settings of [`upscale()`], chosen on Set12 with a factor of 3.
 struct Upscaling;
 
 impl Upscaling {
