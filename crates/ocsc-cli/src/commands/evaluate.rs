@@ -31,8 +31,10 @@ struct Evaluated {
     /// None if nothing but a blended border would come back.
     psnr_original: Option<f64>,
     psnr_original_peak: Option<f64>,
-    /// Of what came back and --reference.
+    /// Of what came back and --reference, where there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
     psnr_reference: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     ssim_reference: Option<f64>,
     #[serde(skip)]
     original: String,
