@@ -1,7 +1,7 @@
 """Make photos three times as large in one call, beside cubic interpolation.
 
-Needs matplotlib and Pillow. `python upscale.py [folder]` writes upscale.png there. The settings of `ocsc.restore.upscale` were chosen on
-the images of set12; the ten photos here are others, made small by Pillow and in colour."""
+Needs matplotlib and Pillow. `python upscale.py [folder]` writes upscale.png there. The settings of `ocsc.restore.upscale` were
+chosen on the images of set12; the ten photos here are others, made small by Pillow and in colour."""
 
 import os
 import sys
