@@ -36,6 +36,7 @@ const LIBRARY: &[&[&str]] = &[
         "axes",
         "boundary",
         "code",
+        "conjugate_gradients",
         "constraint",
         "conversions",
         "convolve",

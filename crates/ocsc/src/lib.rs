@@ -81,6 +81,7 @@ pub mod checkpoint;
 mod code;
 pub mod coder;
 pub mod comm;
+mod conjugate_gradients;
 pub mod constraint;
 #[cfg(feature = "ndarray")]
 mod conversions;

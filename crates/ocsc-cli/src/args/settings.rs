@@ -50,8 +50,9 @@ const HELP: &[(&str, &str)] = &[
     (
         "preprocess",
         "auto (lowpass,scale for image files, none for arrays), paper (gray,lcn,taper for image files, none for arrays), none, or \
-         steps such as lowpass=5,scale, each at most once: gray (first), mean, scale (by the standard deviation) or scale=NUMBER, lowpass=LAMBDA (minus the smooth part), whiten=ORDER \
-         (signals), lcn (local contrast), taper, per-channel (last; see --per-channel) [default: auto]",
+         steps such as lowpass=5,scale, each at most once: gray (first), mean, scale (by the standard deviation) or scale=NUMBER, \
+         lowpass=LAMBDA (minus the smooth part), whiten=ORDER (signals), lcn (local contrast), taper, per-channel (last; see \
+         --per-channel) [default: auto]",
     ),
     ("beta", "Weight of the l1 norm [default: as --beta-ratio says]"),
     (

@@ -118,12 +118,12 @@ fn evaluated<T: Real>(args: &Evaluate, ranks: &Ranks, console: &Console) -> Resu
         match item {
             Ok(item) => {
                 let (back, psnr) = fidelity.add(i, item.reconstruction)?;
-                let row = Row::new(source.name(i), &item, psnr)?;
-                match references
-                    .clean::<f64>(i, back.shape())
-                    .and_then(|clean| clean.map(|c| c.quality(&back, &back)).transpose())
-                {
-                    Ok(quality) => rows.push(Row { quality, ..row }),
+                let quality = references.clean::<f64>(i, back.shape());
+                let quality = quality.and_then(|clean| clean.map(|c| c.quality(None, &back)).transpose());
+                match quality {
+                    // Memory does not grow with samples that nobody asks about.
+                    Ok(None) if args.csv.is_none() => {}
+                    Ok(quality) => rows.push(Row { quality, ..Row::new(source.name(i), &item, psnr)? }),
                     // The library's errors have no room for it.
                     Err(error) => {
                         failed = Some(error);

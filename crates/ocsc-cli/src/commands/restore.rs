@@ -25,6 +25,10 @@ type Restore<'a> = dyn Fn(&Sample<f32>, &Options, f64, &dyn Monitor) -> ocsc::Re
 
 /// `ocsc denoise`.
 pub(crate) fn denoise(args: &Denoise, console: &Console) -> Result<()> {
+    ensure!(
+        args.sigma.is_none() || args.noise == Noise::Gaussian,
+        "--sigma: expected none beside --noise poisson, which poisson:PHOTONS describes"
+    );
     let one = |image: &Sample<f32>, options: &Options, unit: f64, monitor: &dyn Monitor| {
         let noise = if args.loss == "l1" { Noise::Impulse } else { args.noise };
         let sigma = match noise {
@@ -149,7 +153,7 @@ fn run(
             }
         };
         let clean = references.clean(i, restored.shape())?;
-        let quality = clean.as_ref().map(|clean| clean.quality(&image, &restored));
+        let quality = clean.as_ref().map(|clean| clean.quality(Some(&image), &restored));
         let restored = (restored, Restored { name, out: out.clone(), sigma, quality: quality.transpose()?, seconds });
         if args.report.is_some() {
             shown.push(pictures(&image, &restored.0, clean.as_ref(), &restored.1)?);

@@ -97,7 +97,7 @@ pub(crate) fn for_coding(
     for_coding_those(args, Ok, config, filter, ranks, console)
 }
 
-/// Those samples that `learn` held out, as an evaluation says.
+/// Opens the samples to evaluate on: those that `learn` held out, or all.
 pub(crate) fn for_evaluating(
     args: &Evaluate,
     config: &Config,

@@ -120,7 +120,7 @@ pub(crate) fn preprocessing_of(text: &str, is_images: bool, is_masked: bool) -> 
 
 /// Checks that no step would mix observed values with unobserved ones.
 pub(crate) fn check_masked(preprocess: &Preprocess, is_masked: bool) -> Result<()> {
-    let mixes = preprocess.steps().iter().any(|step| matches!(step, Step::Whiten(_) | Step::Taper));
+    let mixes = !preprocess.steps().iter().all(|step| step.takes_masks());
     ensure!(
         !(is_masked && mixes),
         "--preprocess {preprocess} would mix observed and unobserved values; with --mask or --nan-is-missing expected \

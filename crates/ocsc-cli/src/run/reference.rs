@@ -75,12 +75,12 @@ pub(crate) struct Clean<T> {
 }
 
 impl<T: Real> Clean<T> {
-    /// How near an image and its restoration are.
-    pub(crate) fn quality(&self, image: &Sample<T>, restored: &Sample<T>) -> Result<Quality> {
+    /// How near a restored image is, and the image `before`, where there was one of the same shape.
+    pub(crate) fn quality(&self, before: Option<&Sample<T>>, restored: &Sample<T>) -> Result<Quality> {
         let (clean, shape, peak) = (&self.sample, self.sample.shape(), self.peak);
         let is_large = shape.height >= LEAST_SIDE && shape.width >= LEAST_SIDE;
-        let is_same = image.mask().is_none() && image.shape() == shape;
-        let before = if is_same { Some(psnr(clean, image, peak)?) } else { None };
+        let before = before.filter(|image| image.mask().is_none() && image.shape() == shape);
+        let before = before.map(|image| psnr(clean, image, peak)).transpose()?;
         let ssim = if is_large { Some(ssim(clean, restored, peak)?) } else { None };
         Ok(Quality { before, psnr: psnr(clean, restored, peak)?, ssim })
     }

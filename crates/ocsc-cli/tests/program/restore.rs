@@ -144,6 +144,7 @@ fn restoration_refuses_what_it_cannot_do() {
     bench.run("demosaic noisy/a.png --pattern RGB --out x").refused(2, &["--pattern", "RGGB"]);
     bench.run("demosaic noisy/b.tif --pattern RGGB --out x").refused(1, &["noisy/b.tif", "one channel"]);
     bench.run("denoise noisy --noise poisson:0 --out x").refused(2, &["--noise", "above 0"]);
+    bench.run("denoise noisy --noise poisson --sigma 25 --out x").refused(1, &["--sigma", "poisson:PHOTONS"]);
     bench.run("denoise noisy/a.png --report noisy/a.png --out x").refused(1, &["--report noisy/a.png"]);
     write_npy(&bench.path("tiny.npy"), &Array2::from_elem((5, 5), 0.5_f32));
     bench.run("denoise tiny.npy --sigma 0.1 --out x").refused(1, &["tiny.npy", "8x8", "5x5"]);

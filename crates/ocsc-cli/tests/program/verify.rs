@@ -75,6 +75,20 @@ fn change(bench: &Bench, member: &str, number: impl Fn(f64) -> f64) {
     });
 }
 
+/// A claim below what can be shown is refuted; one above it is no false claim.
+#[test]
+fn too_small_a_gap_of_a_concave_penalty_fails() {
+    let bench = Bench::with_model();
+    for penalty in ["log-sum:0.1", "mcp:3", "lq:0.5"] {
+        bench.run(&format!("code m.safetensors test.npy --penalty {penalty} --out codes")).ok();
+        bench.run("verify m.safetensors test.npy codes").ok();
+        change(&bench, "gap", |gap| gap / 100.0);
+        let ran = bench.run("verify m.safetensors test.npy codes");
+        assert!(ran.stdout.contains("FAIL  codes/test-0001.npz: a gap of"), "{penalty}: {}", ran.stdout);
+        ran.failed(1, &["1 of 2 codes is not what the file says"]);
+    }
+}
+
 #[test]
 fn what_was_changed_fails() {
     let bench = Bench::with_model();

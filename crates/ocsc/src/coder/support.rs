@@ -9,6 +9,7 @@
 //! first one on the way (Lawson and Hanson, "Solving least squares problems", 1974); those that were left out come back if the residual
 //! asks for their sign.
 
+use crate::conjugate_gradients::{Until, conjugate_gradients};
 use crate::{Atom, Boundary, Code, Dictionary, Loss, Real, Result, Sample};
 
 /// Iterations of conjugate gradients, at most, and when they stop: the norm of the gradient against that at the start.
@@ -116,30 +117,13 @@ impl<T: Real> Support<'_, T> {
 
     /// The minimum over the coefficients that are in, from `start`, whatever the signs.
     fn fit(&self, start: &[f64], is_in: &[bool], accuracy: f64) -> Vec<f64> {
-        let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
         let mut z = start.to_vec();
-        let mut gradient = self.correlate(&self.residual(&z), is_in);
-        let mut direction = gradient.clone();
-        let mut size = dot(&gradient, &gradient);
-        let enough = accuracy * accuracy * size.max(f64::MIN_POSITIVE);
-        for _ in 0..MAX_ITERS {
-            if size <= enough {
-                break;
-            }
+        let gradient = self.correlate(&self.residual(&z), is_in);
+        conjugate_gradients(&mut z, gradient, Until { accuracy, iterations: MAX_ITERS }, |direction| {
             let mut image = vec![0.0; self.canvas.values.len()];
-            self.add(&direction, &mut image);
-            let curvature: f64 = image.iter().zip(&self.canvas.weights).map(|(v, w)| w * v * v).sum();
-            if curvature <= 0.0 || !curvature.is_finite() {
-                break;
-            }
-            let step = size / curvature;
-            z.iter_mut().zip(&direction).for_each(|(z, d)| *z += step * d);
-            let change = self.correlate(&image, is_in);
-            gradient.iter_mut().zip(change).for_each(|(g, c)| *g -= step * c);
-            let next = dot(&gradient, &gradient);
-            direction.iter_mut().zip(&gradient).for_each(|(d, g)| *d = g + next / size * *d);
-            size = next;
-        }
+            self.add(direction, &mut image);
+            self.correlate(&image, is_in)
+        });
         z
     }
 

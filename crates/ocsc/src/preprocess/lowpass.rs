@@ -23,6 +23,7 @@
 
 use super::undo::{Kept, Undo};
 use super::window::Border;
+use crate::conjugate_gradients::{Until, conjugate_gradients};
 use crate::{Fourier, Result, Sample};
 use num_complex::Complex;
 use std::f64::consts::PI;
@@ -63,26 +64,11 @@ fn observed_low(shape: [usize; 3], x: &[f64], seen: &[bool], lambda: f64) -> Vec
         out.iter_mut().enumerate().for_each(|(i, out)| *out = lambda * *out + weight(i) * v[i]);
         out
     };
-    let product = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
     let count = seen.iter().filter(|seen| **seen).count();
     let sum: f64 = x.iter().zip(seen).filter(|(_, seen)| **seen).map(|(v, _)| v).sum();
     let mut low = vec![if count > 0 { sum / count as f64 } else { 0.0 }; x.len()];
-    let mut residual: Vec<f64> = (0..x.len()).map(|i| weight(i) * (x[i] - low[i])).collect();
-    let mut direction = residual.clone();
-    let mut square = product(&residual, &residual);
-    let least = ENOUGH * ENOUGH * square;
-    for _ in 0..ITERATIONS {
-        if square <= least || square <= 0.0 {
-            break;
-        }
-        let image = matrix(&direction);
-        let step = square / product(&direction, &image);
-        low.iter_mut().zip(&direction).for_each(|(low, d)| *low += step * d);
-        residual.iter_mut().zip(&image).for_each(|(r, image)| *r -= step * image);
-        let next = product(&residual, &residual);
-        direction.iter_mut().zip(&residual).for_each(|(d, r)| *d = r + next / square * *d);
-        square = next;
-    }
+    let residual = (0..x.len()).map(|i| weight(i) * (x[i] - low[i])).collect();
+    conjugate_gradients(&mut low, residual, Until { accuracy: ENOUGH, iterations: ITERATIONS }, matrix);
     low
 }
 

@@ -98,6 +98,11 @@ impl Step {
         self != Step::Taper
     }
 
+    /// Returns whether the step takes masked samples: it sees observed values only.
+    pub fn takes_masks(self) -> bool {
+        !matches!(self, Step::Whiten(_) | Step::Taper)
+    }
+
     /// Refuses numbers that the mathematics cannot take.
     pub(super) fn check(self) -> Result<Self> {
         let (expected, found) = match self {
@@ -114,22 +119,23 @@ impl Step {
 
     /// Applies the step, and tells `undo` what it takes out.
     pub(super) fn apply(self, sample: Sample<f64>, undo: Option<&mut Undo>) -> Result<Sample<f64>> {
+        let sample = self.unmasked(sample)?;
         match self {
             Step::Gray if sample.shape().channels == 1 => Ok(sample),
             Step::Gray => gray::gray(&sample),
             Step::Mean => level::subtract_mean(sample, undo),
             Step::Scale(by) => level::divide(sample, by, undo),
             Step::Lowpass(lambda) => lowpass::apply(sample, lambda, undo),
-            Step::Whiten(order) => whiten::apply(self.unmasked(sample)?, order, undo),
+            Step::Whiten(order) => whiten::apply(sample, order, undo),
             Step::Lcn => contrast::apply(sample, undo),
-            Step::Taper => taper::apply(self.unmasked(sample)?),
+            Step::Taper => taper::apply(sample),
             Step::PerChannel => channels::apart(sample),
         }
     }
 
-    /// Refuses masked samples: zeros in the place of unobserved values would leak into their neighbours.
+    /// Refuses masked samples where zeros in the place of unobserved values would leak into their neighbours.
     fn unmasked(self, sample: Sample<f64>) -> Result<Sample<f64>> {
-        if sample.mask().is_none() {
+        if sample.mask().is_none() || self.takes_masks() {
             return Ok(sample);
         }
         let found = format!("a mask by which {} of {} values were observed", sample.n_observed(), sample.data().len());

@@ -8,6 +8,7 @@
 
 use crate::Result;
 use crate::Shape;
+use crate::conjugate_gradients::{Until, conjugate_gradients};
 use crate::monitor::{Monitor, check_wanted};
 
 /// mu: observed values are all but kept.
@@ -31,25 +32,8 @@ fn plane(data: &[f32], seen: &[f32], width: usize) -> Vec<f32> {
         out.iter_mut().zip(v.iter().zip(seen)).for_each(|(out, (v, w))| *out = SMOOTHNESS * *out + w * v);
         out
     };
-    let product = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| f64::from(a * b)).sum::<f64>();
-    let ax = matrix(&x);
-    let mut residual: Vec<f32> = data.iter().zip(seen).zip(&ax).map(|((y, w), ax)| w * y - ax).collect();
-    let mut direction = residual.clone();
-    let mut square = product(&residual, &residual);
-    for _ in 0..ITERATIONS {
-        let image = matrix(&direction);
-        let curvature = product(&direction, &image);
-        if curvature <= 0.0 || square <= 0.0 {
-            break;
-        }
-        let step = (square / curvature) as f32;
-        x.iter_mut().zip(&direction).for_each(|(x, d)| *x += step * d);
-        residual.iter_mut().zip(&image).for_each(|(r, image)| *r -= step * image);
-        let next = product(&residual, &residual);
-        let ratio = (next / square) as f32;
-        direction.iter_mut().zip(&residual).for_each(|(d, r)| *d = r + ratio * *d);
-        square = next;
-    }
+    let residual = data.iter().zip(seen).zip(&matrix(&x)).map(|((y, w), ax)| w * y - ax).collect();
+    conjugate_gradients(&mut x, residual, Until { accuracy: 0.0, iterations: ITERATIONS }, matrix);
     x.iter_mut().zip(data.iter().zip(seen)).filter(|(_, (_, w))| **w > 0.0).for_each(|(x, (y, _))| *x = *y);
     x
 }

@@ -9,6 +9,7 @@
 //!
 //! by conjugate gradients.
 
+use crate::conjugate_gradients::{Until, conjugate_gradients};
 use crate::monitor::{Monitor, check_wanted};
 use crate::{Error, Result};
 use rayon::prelude::*;
@@ -44,31 +45,14 @@ const ITERATIONS: usize = 40;
 const ENOUGH: f64 = 1e-4;
 
 fn plane(observation: &dyn Observation, observed: &[f32], guess: &[f32], weight: f32) -> Vec<f32> {
-    let product = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum::<f64>();
     let mut x = guess.to_vec();
     let misses: Vec<f32> = observation.observe(guess).iter().zip(observed).map(|(ax, y)| y - ax).collect();
-    let mut residual = observation.adjoint(&misses);
-    let mut direction = residual.clone();
-    let mut square = product(&residual, &residual);
-    let least = ENOUGH * ENOUGH * square;
-    for _ in 0..ITERATIONS {
-        if square <= least || square <= 0.0 {
-            break;
-        }
-        let mut image = observation.adjoint(&observation.observe(&direction));
-        image.iter_mut().zip(&direction).for_each(|(image, d)| *image += weight * d);
-        let curvature = product(&direction, &image);
-        if curvature <= 0.0 {
-            break;
-        }
-        let step = (square / curvature) as f32;
-        x.iter_mut().zip(&direction).for_each(|(x, d)| *x += step * d);
-        residual.iter_mut().zip(&image).for_each(|(r, image)| *r -= step * image);
-        let next = product(&residual, &residual);
-        let ratio = (next / square) as f32;
-        direction.iter_mut().zip(&residual).for_each(|(d, r)| *d = r + ratio * *d);
-        square = next;
-    }
+    let until = Until { accuracy: ENOUGH, iterations: ITERATIONS };
+    conjugate_gradients(&mut x, observation.adjoint(&misses), until, |v| {
+        let mut image = observation.adjoint(&observation.observe(v));
+        image.iter_mut().zip(v).for_each(|(image, v)| *image += weight * v);
+        image
+    });
     x
 }
 
