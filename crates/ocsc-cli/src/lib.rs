@@ -67,6 +67,7 @@ pub fn ignore_file_size_signal() {
 }
 
 fn dispatch(args: Args, console: &Console) -> anyhow::Result<()> {
+    ocsc::simd::check()?;
     args.common.set_threads(console)?;
     let (threads, ranks) = (args.common.threads, &Ranks::alone());
     match args.command {

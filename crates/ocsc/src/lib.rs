@@ -113,7 +113,7 @@ pub mod run;
 mod sample;
 pub mod setting;
 pub mod settings;
-mod simd;
+pub mod simd;
 mod span;
 mod sparsity;
 mod spatial;

@@ -39,16 +39,11 @@ impl<T: Real> Line<T> {
         self.first.strength.len()
     }
 
-    /// Where each row of a filter on this line starts on the canvas.
-    pub(super) fn rows(&self) -> &[usize] {
-        &self.rows
-    }
-
-    /// Goes to a line, where no filter has been seen yet.
-    pub(super) fn begin(&mut self, frame: &Frame, line: usize) {
+    /// Goes to a line, where no filter has been seen yet. Strengths up to `floor` are not told apart.
+    pub(super) fn begin(&mut self, frame: &Frame, line: usize, floor: T) {
         self.rows.iter_mut().zip(frame.starts(line)).for_each(|(row, start)| *row = *start as usize);
-        self.first.strength.fill(T::zero());
-        self.second.strength.fill(T::zero());
+        self.first.strength.fill(floor);
+        self.second.strength.fill(floor);
     }
 
     /// Takes note of filter k's strengths at N positions.
@@ -64,6 +59,13 @@ impl<T: Real> Line<T> {
         };
         // Loops of one selection each, which become one instruction per vector.
         let (a, ka, b, kb) = (*s1, *k1, *s2, *k2);
+        let mut any = false;
+        for i in 0..N {
+            any |= strengths[i] > b[i];
+        }
+        if !any {
+            return;
+        }
         let (mut loser, mut loser_k) = (strengths, [k; N]);
         for i in 0..N {
             s1[i] = if strengths[i] > a[i] { strengths[i] } else { a[i] };
@@ -86,9 +88,9 @@ impl<T: Real> Line<T> {
         }
     }
 
-    /// Correlates the canvas with all filters on one line.
-    pub(super) fn correlate(&mut self, frame: &Frame, with: &With<'_, T>, canvas: &[T], line: usize) {
-        self.begin(frame, line);
+    /// Correlates the canvas with all filters on one line. Strengths up to `floor` are not told apart.
+    pub(super) fn correlate(&mut self, frame: &Frame, with: &With<'_, T>, canvas: &[T], floor: T, line: usize) {
+        self.begin(frame, line, floor);
         let pulls = with.pulls(line);
         if with.field.is_some() || !pulls.is_empty() {
             dispatch(Correlate::<_, true> { with, pulls, canvas, number: line, line: self });

@@ -10,6 +10,7 @@
 //! W, the canvas holds W r, and d_k is multiplied by W when it is added and in e. Steps whose atoms overlap wait for each other's stores, so the
 //! order jumps between distant parts of a band and the processor works on several at once.
 
+use super::coarse::Survivor;
 use super::filters::Filters;
 use super::frame::{Frame, GROUP, LANES};
 use crate::Boundary;
@@ -126,6 +127,34 @@ impl<T: Real> Kernel for Sweep<'_, T> {
                     );
                 }
             }
+        }
+    }
+}
+
+/// Single correlations <d_k, r> on one line.
+pub(super) struct Rescore<'a, T> {
+    pub(super) frame: &'a Frame,
+    pub(super) filters: &'a Filters<T>,
+    pub(super) canvas: &'a [T],
+    pub(super) line: usize,
+    pub(super) survivors: &'a [Survivor],
+    pub(super) out: &'a mut [T],
+}
+
+impl<T: Real> Kernel for Rescore<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<const FMA: bool>(self) {
+        let blocks = self.filters.width.div_ceil(LANES);
+        let starts = self.frame.starts(self.line);
+        for (at, out) in self.survivors.iter().zip(self.out) {
+            let taps = self.filters.rows(at.filter as usize).as_chunks::<LANES>().0;
+            *out = if blocks == 1 {
+                dot::<T, FMA>(self.canvas, taps, starts, at.column as usize)
+            } else {
+                long_dot::<T, FMA>(self.canvas, taps, blocks, starts, at.column as usize)
+            };
         }
     }
 }

@@ -16,12 +16,14 @@
 
 use super::ActiveSet;
 use super::descend::Active;
+use super::filters::Filters;
 use super::frame::{Frame, LANES};
 use super::list::List;
 use super::scan::Size;
 use super::tiling::Tiling;
 use crate::Boundary;
 use crate::coder::certificate::Terms;
+use crate::simd::{Kernel, dispatch};
 use crate::{Loss, Real, Sample};
 use rayon::prelude::*;
 
@@ -147,7 +149,8 @@ impl<T: Real> ActiveSet<T> {
                     }
                 }
                 for near in tiling.before(band).into_iter().chain([band]) {
-                    list.band(tiling, near).iter().for_each(|a| self.subtract(frame, a, start, &mut exact));
+                    let atoms = list.band(tiling, near);
+                    dispatch(Subtract { frame, filters: &self.filters, atoms, start, part: &mut exact });
                 }
                 let rows = exact.chunks_exact_mut(frame.stride).zip(canvas.chunks_exact_mut(frame.stride));
                 let mut rebuilt = Rebuilt::default();
@@ -167,25 +170,45 @@ impl<T: Real> ActiveSet<T> {
         rebuilt.iter().fold(Rebuilt::default(), |all, part| all.merge(part))
     }
 
-    /// Subtracts those rows of an atom that lie on a part of the canvas; what wraps around stays behind the last column.
-    fn subtract(&self, frame: &Frame, atom: &Active<T>, start: usize, part: &mut [f64]) {
-        let (value, column) = (atom.value.f64(), atom.column as usize);
-        if value == 0.0 {
-            return;
-        }
-        let starts = frame.starts(atom.line as usize);
-        for (row, taps) in self.rows(frame, atom.filter as usize) {
-            let Some(at) = (starts[row] as usize).checked_sub(start).filter(|at| *at < part.len()) else { continue };
-            let columns = &mut part[at + column..][..taps.len()];
-            columns.iter_mut().zip(taps).for_each(|(c, tap)| *c -= value * tap.f64());
-        }
-    }
-
     /// The rows of a filter without their padding.
     pub(super) fn rows<'a>(&'a self, frame: &Frame, k: usize) -> impl Iterator<Item = (usize, &'a [T])> + use<'a, T> {
         let (rows, width) = (self.filters.rows(k), self.filters.width);
         let padded = width.next_multiple_of(LANES);
         rows.chunks_exact(padded).take(frame.filter_rows()).map(move |row| &row[..width]).enumerate()
+    }
+}
+
+/// Subtracts those rows of atoms that lie on a part of the canvas; what wraps around stays behind the last column.
+struct Subtract<'a, T> {
+    frame: &'a Frame,
+    filters: &'a Filters<T>,
+    atoms: &'a [Active<T>],
+    /// Where the part starts on the canvas.
+    start: usize,
+    part: &'a mut [f64],
+}
+
+impl<T: Real> Kernel for Subtract<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<const FMA: bool>(self) {
+        let padded = self.filters.width.next_multiple_of(LANES);
+        for atom in self.atoms.iter().filter(|atom| atom.value != T::zero()) {
+            let (change, column) = (-atom.value.f64(), atom.column as usize);
+            let starts = &self.frame.starts(atom.line as usize)[..self.frame.filter_rows()];
+            for (start, taps) in starts.iter().zip(self.filters.rows(atom.filter as usize).chunks_exact(padded)) {
+                let Some(at) = (*start as usize).checked_sub(self.start).filter(|at| *at < self.part.len()) else {
+                    continue;
+                };
+                let columns = self.part[at + column..][..padded].as_chunks_mut::<LANES>().0;
+                for (columns, taps) in columns.iter_mut().zip(taps.as_chunks::<LANES>().0) {
+                    for i in 0..LANES {
+                        columns[i] = change.fused::<FMA>(taps[i].f64(), columns[i]);
+                    }
+                }
+            }
+        }
     }
 }
 

@@ -1,21 +1,29 @@
 //! One look at all filters at all positions: how far the code is from optimal, and which atoms should join it.
 //!
 //! The K P correlations are reduced line by line. [`ActiveSet::correlate_exact`] computes them in the scalar of the sample, for
-//! what is claimed; [`ActiveSet::correlate_coarse`] in 8 bits, where that is enough to choose atoms.
+//! what is claimed: all of them, or those that 8 bits cannot rule out. [`ActiveSet::correlate_coarse`] computes them in 8 bits, where
+//! that is enough to choose atoms.
 
 use super::ActiveSet;
-use super::coarse::CoarseCanvas;
+use super::coarse::{CoarseCanvas, Hidden, Screening, Survivor, Survivors};
 use super::correlate::{Line, Ranked, With};
+use super::descend::Rescore;
 use super::field::{Field, Ridge};
 use super::frame::Frame;
 use crate::Real;
+use crate::simd::dispatch;
 use rayon::prelude::*;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Far from the solution, atoms are chosen from cells of this many lines and columns, so many from each.
 const CELL: usize = 3;
 const PER_CELL: usize = 3;
 /// Correlations in 8 bits will do as long as the violations are this many times what they blur.
 const CLEAR: f64 = 2.0;
+/// Once violations are smaller than this, exact correlations choose better at the same price.
+const SMALL: f64 = 0.3;
+/// With more than one correlation in so many that cannot be ruled out, it is faster to look at all of them.
+const MANY: usize = 8;
 
 /// An atom that violates optimality, or may come to.
 #[derive(Clone, Copy, Debug)]
@@ -36,6 +44,16 @@ pub(super) enum Report {
     All(f64),
 }
 
+impl Report {
+    /// The smallest strength that is reported.
+    fn threshold(self) -> f64 {
+        match self {
+            Report::None => 0.0,
+            Report::PerCell(threshold) | Report::All(threshold) => threshold,
+        }
+    }
+}
+
 /// What a scan found.
 pub(super) struct Scan {
     /// max |d_k^T r| / w_k over all filters and positions.
@@ -43,9 +61,34 @@ pub(super) struct Scan {
     pub(super) candidates: Vec<Candidate>,
 }
 
+impl Scan {
+    /// Puts together what was found on parts of a sample.
+    fn of(parts: Vec<(f64, Vec<Candidate>)>) -> Self {
+        let strongest = parts.iter().fold(0.0, |m, (s, _)| s.max(m));
+        Scan { strongest, candidates: parts.into_iter().flat_map(|(_, c)| c).collect() }
+    }
+}
+
 impl<T: Real> ActiveSet<T> {
-    /// Correlates everything, exactly.
-    pub(super) fn correlate_exact(&self, frame: &Frame, canvas: &[T], own: &Own<'_, T>, report: Report) -> Scan {
+    /// Finds all correlations beyond their weights, exactly; `report` says which of them to name. What the largest is matters only
+    /// if it is more than 1.
+    pub(super) fn correlate_exact(
+        &self,
+        frame: &Frame,
+        canvas: &[T],
+        own: &Own<'_, T>,
+        report: Report,
+        peak: f64,
+    ) -> Scan {
+        match report {
+            Report::All(threshold) => self.correlate_screened(frame, canvas, own, threshold, peak),
+            _ => None,
+        }
+        .unwrap_or_else(|| self.correlate_all(frame, canvas, own, report))
+    }
+
+    /// Correlates everything in the scalar of the sample.
+    pub(super) fn correlate_all(&self, frame: &Frame, canvas: &[T], own: &Own<'_, T>, report: Report) -> Scan {
         let with = With {
             filters: &self.filters,
             inverse_weights: &self.inverse_weights,
@@ -53,10 +96,87 @@ impl<T: Real> ActiveSet<T> {
             ridge: own.ridge,
             signed: self.config.nonnegative,
         };
-        scan_lines(frame, report, |line: &mut Line<T>, number| line.correlate(frame, &with, canvas, number))
+        let floor = T::of(report.threshold().min(1.0));
+        scan_lines(frame, report, |line: &mut Line<T>, number| line.correlate(frame, &with, canvas, floor, number))
     }
 
-    /// The same in 8 bits, if the processor can do that and if it can tell violations of the size of `excess` well enough.
+    /// Rules out what 8 bits can rule out, and computes the rest in the scalar of the sample; unless the processor cannot do that, or
+    /// so much would be left that looking at everything is faster.
+    fn correlate_screened(
+        &self,
+        frame: &Frame,
+        canvas: &[T],
+        own: &Own<'_, T>,
+        threshold: f64,
+        peak: f64,
+    ) -> Option<Scan> {
+        let filters = self.coarse.as_ref().filter(|_| own.field.is_none())?;
+        let coarse = CoarseCanvas::new(filters, frame, canvas, peak)?;
+        let hidden = Hidden::new(filters, canvas, &coarse);
+        let (ridge, signed) = (own.ridge, self.config.nonnegative);
+        let look =
+            Screening { frame, canvas: &coarse, hidden: &hidden, ridge, signed, least: threshold.min(1.0) };
+        let (n_filters, count) = (self.filters.n_filters, AtomicUsize::new(0));
+        let most = n_filters * frame.n_positions() / MANY;
+        let lines: Vec<(f64, Vec<Candidate>)> = (0..frame.n_lines())
+            .into_par_iter()
+            .map_init(
+                || Survivors::new(frame, n_filters),
+                |survivors, line| {
+                    if count.load(Ordering::Relaxed) > most {
+                        return (0.0, Vec::new());
+                    }
+                    filters.screen(&look, line, survivors);
+                    count.fetch_add(survivors.found.len(), Ordering::Relaxed);
+                    self.rescore(frame, canvas, own, line, &survivors.found, threshold)
+                },
+            )
+            .collect();
+        (count.into_inner() <= most).then(|| Scan::of(lines))
+    }
+
+    /// Computes the correlations of a line that were not ruled out. Returns the largest, and of each position the two largest beyond
+    /// the threshold.
+    fn rescore(
+        &self,
+        frame: &Frame,
+        canvas: &[T],
+        own: &Own<'_, T>,
+        line: usize,
+        survivors: &[Survivor],
+        threshold: f64,
+    ) -> (f64, Vec<Candidate>) {
+        let mut strengths = vec![T::zero(); survivors.len()];
+        dispatch(Rescore { frame, filters: &self.filters, canvas, line, survivors, out: &mut strengths });
+        let (width, bar) = (frame.positions[2], T::of(threshold));
+        let mut strongest = T::zero();
+        // The two strongest filters of each position so far.
+        let mut places = vec![[(bar, u32::MAX); 2]; width];
+        for (at, c) in survivors.iter().zip(strengths) {
+            let k = at.filter as usize;
+            let c = c * self.inverse_weights[k];
+            let c = match own.ridge {
+                None => c,
+                Some(ridge) => c - T::of(ridge.pull(k, line * width + at.column as usize) / self.exact_weights[k]),
+            };
+            let strength = if self.config.nonnegative { c } else { c.abs() };
+            strongest = strongest.at_least(strength);
+            let [first, second] = &mut places[at.column as usize];
+            if strength > first.0 {
+                (*first, *second) = ((strength, at.filter), *first);
+            } else if strength > second.0 {
+                *second = (strength, at.filter);
+            }
+        }
+        let position = |column: usize| (line * width + column) as u32;
+        let found = places.iter().enumerate().flat_map(|(column, place)| place.map(|(s, k)| (column, s, k)));
+        let found = found.filter(|(_, _, filter)| *filter != u32::MAX);
+        let candidate =
+            |(column, s, filter): (usize, T, u32)| Candidate { strength: s.f64() as f32, filter, position: position(column) };
+        (strongest.f64(), found.map(candidate).collect())
+    }
+
+    /// The correlations in 8 bits, if the processor can do that and if it can tell violations of the size of `excess` well enough.
     /// Weights of single coefficients are beyond it.
     pub(super) fn correlate_coarse(
         &self,
@@ -70,12 +190,14 @@ impl<T: Real> ActiveSet<T> {
         let filters = self.coarse.as_ref().filter(|_| own.field.is_none())?;
         let window = frame.filter_rows() * frame.filter.width;
         let norm = (window as f64 * size.energy / frame.sample.len() as f64).sqrt();
-        if excess < CLEAR * filters.blur(size.peak, norm) {
+        let canvas = CoarseCanvas::new(filters, frame, canvas, size.peak)?;
+        if excess < (CLEAR * filters.blur(&canvas, norm)).max(SMALL) {
             return None;
         }
-        let (canvas, signed) = (CoarseCanvas::new(canvas, size.peak), self.config.nonnegative);
+        let signed = self.config.nonnegative;
+        let floor = report.threshold().min(1.0) as f32;
         Some(scan_lines(frame, report, |line: &mut Line<f32>, number| {
-            filters.correlate(frame, &canvas, own.ridge, signed, line, number);
+            filters.rank(frame, &canvas, own.ridge, signed, floor, line, number);
         }))
     }
 }
@@ -119,17 +241,16 @@ pub(super) fn scan_lines<S: Real>(
             },
         )
         .collect();
-    let strongest = rows.iter().fold(0.0, |m, (s, _)| s.max(m));
-    Scan { strongest, candidates: rows.into_iter().flat_map(|(_, c)| c).collect() }
+    Scan::of(rows)
 }
 
 /// What a report asks for, from up to [`CELL`] lines; `corner` is the first line's first position.
 fn candidates<T: Real>(lines: &[Line<T>], width: usize, corner: usize, report: Report) -> Vec<Candidate> {
     let mut found = Vec::new();
-    let threshold = match report {
-        Report::None => return found,
-        Report::PerCell(threshold) | Report::All(threshold) => T::of(threshold),
-    };
+    if report == Report::None {
+        return found;
+    }
+    let threshold = T::of(report.threshold());
     let candidate = |ranked: &Ranked<T>, y: usize, x: usize| Candidate {
         strength: ranked.strength[x].f64() as f32,
         filter: ranked.filter[x].f64() as u32,

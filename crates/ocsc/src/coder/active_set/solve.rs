@@ -234,7 +234,7 @@ impl<'a, T: Real> Solve<'a, T> {
             };
             let coarse = coarse.filter(|scan| !done(scan));
             let is_exact = coarse.is_none();
-            let scan = coarse.unwrap_or_else(|| coder.correlate_exact(&self.frame, &self.canvas, &own, report));
+            let scan = coarse.unwrap_or_else(|| coder.correlate_exact(&self.frame, &self.canvas, &own, report, peak));
             strongest = scan.strongest;
             // Bounds on a problem that moves are worth nothing in the next round.
             let is_fixed = config.penalty.is_convex() && !self.data.as_ref().is_some_and(DataWeights::is_smoothed);
@@ -450,7 +450,7 @@ impl<'a, T: Real> Solve<'a, T> {
             data.fill_influence(&self.frame, self.sample, &mut self.canvas);
         }
         let own = Own { field: self.field.as_ref(), ridge: None };
-        self.coder.correlate_exact(&self.frame, &self.canvas, &own, Report::None).strongest * self.coder.beta
+        self.coder.correlate_all(&self.frame, &self.canvas, &own, Report::None).strongest * self.coder.beta
     }
 }
 

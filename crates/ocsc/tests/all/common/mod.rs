@@ -178,6 +178,7 @@ impl Matrix {
         let norms: Vec<f64> = self.columns.iter().map(|c| dot(c, c)).collect();
         let mut z = vec![0.0; self.columns.len()];
         let mut r = x.to_vec();
+        let mut before = z.clone();
         for sweep in 0..200_000 {
             for (j, column) in self.columns.iter().enumerate() {
                 let c = dot(column, &r) + norms[j] * z[j];
@@ -189,8 +190,20 @@ impl Matrix {
                     z[j] = new;
                 }
             }
-            if sweep % 50 == 49 && self.gap(x, &z, beta) <= 1e-11 * self.objective(x, &z, beta) {
-                return self.objective(x, &z, beta);
+            if sweep % 50 == 49 {
+                if self.gap(x, &z, beta) <= 1e-11 * self.objective(x, &z, beta) {
+                    return self.objective(x, &z, beta);
+                }
+                // Where it crawls, it crawls along a line: goes on along it for as long as that pays.
+                for factor in [3.0, 10.0, 100.0] {
+                    let far: Vec<f64> = z.iter().zip(&before).map(|(z, before)| z + factor * (z - before)).collect();
+                    if self.objective(x, &far, beta) >= self.objective(x, &z, beta) {
+                        break;
+                    }
+                    r = self.residual(x, &far);
+                    (before, z) = (z, far);
+                }
+                before.clone_from(&z);
             }
         }
         // Filters that are nearly the same make it crawl. What it reached bounds the minimum from above, to within its gap.

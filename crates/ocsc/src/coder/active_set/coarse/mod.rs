@@ -1,0 +1,438 @@
+//! The full correlation in integers of 8 bits: two to four times as fast as in single precision.
+//!
+//! ```text
+//! r(p) = l(p) a + e(p),  |l| <= L       d_k(s) = q_k(s) b_k + f_k(s),  |q_k| <= 127
+//! c_k(p) = a b_k sum_s q_k(s) l(p + s)  + what rounding hides
+//! ```
+//!
+//! It serves two looks. *Ranking* takes the sums as they are, within about a percent of a weight, to choose atoms while the violations
+//! are much larger. *Screening* needs no luck: what rounding hides is at most
+//!
+//! ```text
+//! ||d_k|| ||e||_p + ||f_k|| ||l a||_p     (norms over the window of a filter at p)
+//! ```
+//!
+//! so that only the few correlations that may exceed their weights are computed again in the scalar of the sample. What they
+//! prove is exact.
+//!
+//! | unit | instruction | levels of the residual |
+//! |---|---|---|
+//! | AVX-512 VNNI | `vpdpbusd`: four products and their sum, to 32 bits | L = 127 |
+//! | AVX2 | `vpmaddubsw`: two products and their sum, to 16 bits | L = 63, fewer where a sum could leave 16 bits |
+
+#[cfg(target_arch = "x86_64")]
+mod x86;
+
+use super::correlate::Line;
+use super::field::{Pull, Ridge};
+use super::filters::Filters;
+use super::frame::{Frame, LANES};
+use crate::Real;
+use crate::simd::{Kernel, Unit, dispatch};
+use rayon::prelude::*;
+
+/// Numbers per lane.
+const QUAD: usize = 4;
+/// Filters at a time.
+const GROUP: usize = 3;
+/// Longer filters could overflow sums of 32 bits.
+const LONGEST: usize = 1 << 15;
+/// The largest sum of 16 bits, about how many products are summed in them, and the norm that the taps of one sum may have: of
+/// this product of norms, what is not spent on the filters is left for the residual.
+const LARGEST_SUM: f64 = 32_767.0;
+const NARROW_TAPS: usize = 66;
+const NARROW_NORM: f64 = 160.0;
+/// How often the levels may be made coarser to keep sums in 16 bits.
+const ATTEMPTS: usize = 4;
+/// Squares of errors, which are at most a little more than 1/4, are kept in steps of one over this, rounded up.
+const SQUARES: f32 = 1_000.0;
+
+/// How the sums are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sums {
+    /// AVX-512 VNNI: in 32 bits.
+    Wide,
+    /// AVX2: in two halves of 16 bits, modulo 2^16.
+    Narrow,
+}
+
+impl Sums {
+    /// What the processor can do.
+    fn present() -> Option<Self> {
+        match Unit::present() {
+            Unit::Avx512 { vnni: true } => Some(Sums::Wide),
+            Unit::Avx512 { vnni: false } | Unit::Avx2 => Some(Sums::Narrow),
+            Unit::Portable => None,
+        }
+    }
+
+    /// The most levels on either side of zero.
+    fn levels(self) -> f64 {
+        match self {
+            Sums::Wide => 127.0,
+            Sums::Narrow => 63.0,
+        }
+    }
+
+    /// What a sum starts from, so that it ends at sum q l: `totals` are the sums of q over the halves of a lane.
+    fn start(self, totals: [i32; 2]) -> i32 {
+        let [low, high] = totals.map(|total| -i32::from(self.zero()) * total);
+        match self {
+            Sums::Wide => low + high,
+            Sums::Narrow => (low & 0xffff) | (high << 16),
+        }
+    }
+
+    /// The level 0 as an unsigned number.
+    fn zero(self) -> u8 {
+        match self {
+            Sums::Wide => 128,
+            Sums::Narrow => 64,
+        }
+    }
+}
+
+/// b_k: as fine as 8 bits allow, and as the norm of narrow sums does.
+fn step<T: Real>(sums: Sums, filter: &[&[T]], rows: usize) -> f64 {
+    let peak = filter.iter().flat_map(|row| row.iter()).fold(0.0_f64, |m, d| m.max(d.f64().abs()));
+    let halves = |rows: &[&[T]]| {
+        let mut squares = [0.0; 2];
+        let taps = rows.iter().flat_map(|row| row.iter().enumerate());
+        taps.for_each(|(j, d)| squares[j % QUAD / 2] += d.f64().powi(2));
+        f64::max(squares[0], squares[1]).sqrt()
+    };
+    let finest = match sums {
+        Sums::Wide => peak / 127.0,
+        Sums::Narrow => filter.chunks(rows).map(halves).fold(peak / 127.0, |m, norm| m.max(norm / NARROW_NORM)),
+    };
+    if finest > 0.0 { finest } else { 1.0 }
+}
+
+/// The filters in 8 bits.
+pub(super) struct CoarseFilters {
+    sums: Sums,
+    /// Four taps to a lane, (K/3, rows, quads, 3).
+    taps: Vec<i32>,
+    per_group: usize,
+    quads: usize,
+    /// b_k / w_k, for whole groups.
+    scale: Vec<f64>,
+    /// The rows of a filter that are summed at a time, and what each sum starts from, (parts, filters in whole groups): minus the
+    /// zero level times sum q_k; of narrow sums, two halves.
+    rows: usize,
+    start: Vec<i32>,
+    /// max ||d_k|| / w_k, max b_k / w_k and max ||f_k|| / w_k.
+    longest: f64,
+    coarsest: f64,
+    lost: f64,
+    /// The largest norm of the q_k of one narrow sum.
+    narrowest: f64,
+}
+
+/// The residual in 8 bits.
+pub(super) struct CoarseCanvas {
+    /// l(p), ..., l(p+3) to a lane, plus the level of zero.
+    quads: Vec<i32>,
+    /// a, which single precision may not hold, while a times b_k / w_k is near 1 in any unit of the data.
+    step: f64,
+}
+
+/// What screening must know of the residual: l(p)^2, and (e(p) / a)^2 in steps of 1 / [`SQUARES`].
+pub(super) struct Hidden {
+    levels: Vec<u16>,
+    errors: Vec<u8>,
+}
+
+/// One line for the kernels.
+struct CoarseLine<'a> {
+    /// Where the rows of a filter start on the canvas.
+    starts: &'a [u32],
+    /// Positions, padded to whole blocks.
+    length: usize,
+    pulls: &'a [Pull],
+    signed: bool,
+}
+
+/// What becomes of the strengths |c_k| / w_k at N positions from column x on.
+trait Take {
+    fn take<const N: usize>(&mut self, x: usize, k: usize, strengths: [f32; N]);
+}
+
+impl Take for Line<f32> {
+    #[inline(always)]
+    fn take<const N: usize>(&mut self, x: usize, k: usize, strengths: [f32; N]) {
+        self.rank(x, k as f32, strengths);
+    }
+}
+
+/// Where a correlation may exceed its weight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Survivor {
+    pub(super) column: u32,
+    pub(super) filter: u32,
+}
+
+/// What is left of a line after screening.
+pub(super) struct Survivors {
+    /// Strengths up to this one are out.
+    cut: f32,
+    /// The positions of a line, without those that fill up a vector; of the filters likewise.
+    width: usize,
+    n_filters: usize,
+    pub(super) found: Vec<Survivor>,
+    columns: Vec<u32>,
+}
+
+impl Take for Survivors {
+    #[inline(always)]
+    fn take<const N: usize>(&mut self, x: usize, k: usize, strengths: [f32; N]) {
+        let mut any = false;
+        for s in strengths {
+            any |= s > self.cut;
+        }
+        if any {
+            self.note(x, k, &strengths);
+        }
+    }
+}
+
+impl Survivors {
+    pub(super) fn new(frame: &Frame, n_filters: usize) -> Self {
+        Survivors { cut: 0.0, width: frame.positions[2], n_filters, found: Vec::new(), columns: Vec::new() }
+    }
+
+    #[inline(never)]
+    fn note(&mut self, x: usize, k: usize, strengths: &[f32]) {
+        let inside = self.width.saturating_sub(x).min(strengths.len());
+        for (i, s) in strengths[..inside].iter().enumerate() {
+            if *s > self.cut && k < self.n_filters {
+                self.found.push(Survivor { column: (x + i) as u32, filter: k as u32 });
+            }
+        }
+    }
+}
+
+impl CoarseFilters {
+    /// The filters with their weights, if the processor can make use of them.
+    pub(super) fn new<T: Real>(frame_rows: usize, filters: &Filters<T>, weights: &[f64]) -> Option<Self> {
+        let sums = Sums::present().filter(|_| frame_rows * filters.width <= LONGEST)?;
+        Some(Self::quantise(sums, frame_rows, filters, weights))
+    }
+
+    fn quantise<T: Real>(sums: Sums, n_rows: usize, filters: &Filters<T>, weights: &[f64]) -> Self {
+        let (n, width) = (filters.n_filters, filters.width);
+        let (groups, quads) = (n.div_ceil(GROUP), width.div_ceil(QUAD));
+        let per_group = n_rows * quads * GROUP;
+        let rows = match sums {
+            Sums::Wide => n_rows,
+            Sums::Narrow => (NARROW_TAPS / width).clamp(1, n_rows),
+        };
+        let mut taps = vec![[0_i8; QUAD]; groups * per_group];
+        let (mut scale, mut start) = (vec![0.0; groups * GROUP], vec![0; n_rows.div_ceil(rows) * groups * GROUP]);
+        let (mut longest, mut coarsest, mut lost, mut narrowest) = (0.0_f64, 0.0_f64, 0.0_f64, 0.0_f64);
+        for k in 0..n {
+            let filter = filters.rows(k).chunks_exact(width.next_multiple_of(LANES)).take(n_rows);
+            let filter: Vec<&[T]> = filter.map(|row| &row[..width]).collect();
+            let (step, weight) = (step(sums, &filter, rows), weights[k]);
+            let mut error = 0.0;
+            for (part, part_rows) in filter.chunks(rows).enumerate() {
+                // Of the two halves of a lane: sum q, and sum q^2.
+                let (mut totals, mut squares) = ([0_i32; 2], [0.0_f64; 2]);
+                for (row, values) in part_rows.iter().enumerate() {
+                    for (j, d) in values.iter().enumerate() {
+                        let q = (d.f64() / step).round() as i8;
+                        let lane = ((part * rows + row) * quads + j / QUAD) * GROUP + k % GROUP;
+                        taps[k / GROUP * per_group + lane][j % QUAD] = q;
+                        totals[j % QUAD / 2] += i32::from(q);
+                        squares[j % QUAD / 2] += f64::from(q).powi(2);
+                        error += (d.f64() - f64::from(q) * step).powi(2);
+                    }
+                }
+                start[part * groups * GROUP + k] = sums.start(totals);
+                narrowest = narrowest.max(squares[0].max(squares[1]).sqrt());
+            }
+            scale[k] = step / weight;
+            longest = longest.max(filters.energy[k].sqrt() / weight);
+            coarsest = coarsest.max(step / weight);
+            lost = lost.max(error.sqrt() / weight);
+        }
+        let taps = taps.into_iter().map(|quad| i32::from_le_bytes(quad.map(|q| q as u8))).collect();
+        CoarseFilters { sums, taps, per_group, quads, scale, rows, start, longest, coarsest, lost, narrowest }
+    }
+
+    /// Four standard deviations of what rounding does to a correlation, in units of the weights, for residuals whose windows of a
+    /// filter's size have this norm: errors are uniform and independent.
+    pub(super) fn blur(&self, canvas: &CoarseCanvas, window_norm: f64) -> f64 {
+        let (residual, filter) = (canvas.step * self.longest, self.coarsest * window_norm);
+        4.0 * ((residual * residual + filter * filter) / 12.0).sqrt()
+    }
+
+    /// The correlations of a line, to choose atoms by, as [`Line::correlate`] makes them.
+    pub(super) fn rank(
+        &self,
+        frame: &Frame,
+        canvas: &CoarseCanvas,
+        ridge: Option<&Ridge>,
+        signed: bool,
+        floor: f32,
+        line: &mut Line<f32>,
+        number: usize,
+    ) {
+        line.begin(frame, number, floor);
+        self.correlate(frame, canvas, ridge, signed, number, line);
+    }
+
+    /// Finds all correlations of a line that may exceed `least` weights.
+    pub(super) fn screen(&self, look: &Screening<'_>, number: usize, survivors: &mut Survivors) {
+        let hides = look.hidden.most(self, look.frame, look.canvas, number, &mut survivors.columns);
+        // Single precision is off by a few parts in 10^7 of what is compared, and of what is taken off.
+        let slack = 1e-5 * (1.0 + look.ridge.map_or(0.0, |ridge| ridge.peak));
+        survivors.cut = (look.least - hides - slack) as f32;
+        survivors.found.clear();
+        self.correlate(look.frame, look.canvas, look.ridge, look.signed, number, survivors);
+    }
+
+    fn correlate(
+        &self,
+        frame: &Frame,
+        canvas: &CoarseCanvas,
+        ridge: Option<&Ridge>,
+        signed: bool,
+        number: usize,
+        to: &mut impl Take,
+    ) {
+        let line = CoarseLine {
+            starts: &frame.starts(number)[..frame.filter_rows()],
+            length: frame.positions[2].next_multiple_of(LANES),
+            pulls: ridge.map_or(&[], |ridge| ridge.line(number)),
+            signed,
+        };
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: `Sums::present` chose what this machine has.
+        #[expect(unsafe_code, reason = "calls of functions for vector units that were detected")]
+        unsafe {
+            match self.sums {
+                Sums::Wide => x86::wide(self, canvas, &line, to),
+                Sums::Narrow => x86::narrow(self, canvas, &line, to),
+            }
+        }
+    }
+}
+
+/// What a screening look is made with.
+pub(super) struct Screening<'a> {
+    pub(super) frame: &'a Frame,
+    pub(super) canvas: &'a CoarseCanvas,
+    pub(super) hidden: &'a Hidden,
+    pub(super) ridge: Option<&'a Ridge>,
+    /// Whether only positive correlations count.
+    pub(super) signed: bool,
+    /// Correlations up to so many weights are of no interest.
+    pub(super) least: f64,
+}
+
+impl CoarseCanvas {
+    /// Rounds a canvas whose largest absolute value is `peak`, unless sums could overflow.
+    pub(super) fn new<T: Real>(filters: &CoarseFilters, frame: &Frame, canvas: &[T], peak: f64) -> Option<Self> {
+        let (sums, mut step) = (filters.sums, if peak > 0.0 { peak / filters.sums.levels() } else { 1.0 });
+        for _ in 0..ATTEMPTS {
+            let zero = f64::from(sums.zero());
+            // A quotient in f64: one over a subnormal step would overflow.
+            let level = |v: &T| ((v.f64() / step) as f32 + zero as f32 + 0.5) as u8;
+            let mut levels: Vec<u8> = canvas.par_iter().map(level).collect();
+            let excess = match sums {
+                Sums::Wide => 0.0,
+                Sums::Narrow => {
+                    filters.narrowest * longest_window(frame, filters.rows, &squares(&levels, sums)) / LARGEST_SUM
+                }
+            };
+            if excess > 1.0 {
+                step *= 1.05 * excess;
+                continue;
+            }
+            levels.extend([sums.zero(); QUAD - 1]);
+            let quads = levels.par_windows(QUAD).map(|w| i32::from_le_bytes([w[0], w[1], w[2], w[3]])).collect();
+            return Some(CoarseCanvas { quads, step });
+        }
+        None
+    }
+}
+
+impl Hidden {
+    /// What rounding this canvas hides.
+    pub(super) fn new<T: Real>(filters: &CoarseFilters, canvas: &[T], coarse: &CoarseCanvas) -> Self {
+        let zero = f64::from(filters.sums.zero());
+        let level = |quad: &i32| f64::from(quad.to_le_bytes()[0]) - zero;
+        let error = |(v, quad): (&T, &i32)| ((v.f64() / coarse.step - level(quad)) as f32).powi(2) * SQUARES;
+        let levels = coarse.quads.par_iter().map(|quad| level(quad).powi(2) as u16).collect();
+        let errors = canvas.par_iter().zip(&coarse.quads).map(|pair| error(pair).ceil() as u8).collect();
+        Hidden { levels, errors }
+    }
+
+    /// The most that rounding hides of a correlation on a line, in units of its weight.
+    fn most(
+        &self,
+        filters: &CoarseFilters,
+        frame: &Frame,
+        canvas: &CoarseCanvas,
+        line: usize,
+        columns: &mut Vec<u32>,
+    ) -> f64 {
+        let starts = &frame.starts(line)[..frame.filter_rows()];
+        let error = f64::from(dispatch(Windows { frame, map: &self.errors, starts, columns })) / f64::from(SQUARES);
+        let norm = f64::from(dispatch(Windows { frame, map: &self.levels, starts, columns }));
+        let most = canvas.step * (filters.longest * error.sqrt() + filters.lost * norm.sqrt());
+        most * (1.0 + 1e-6)
+    }
+}
+
+/// l^2.
+fn squares(levels: &[u8], sums: Sums) -> Vec<u16> {
+    let zero = i16::from(sums.zero());
+    levels.par_iter().map(|u| (i16::from(*u) - zero).unsigned_abs().pow(2)).collect()
+}
+
+/// The largest norm of a window of so many rows of a filter.
+fn longest_window(frame: &Frame, rows: usize, squares: &[u16]) -> f64 {
+    let most = |columns: &mut Vec<u32>, line| {
+        let parts = frame.starts(line)[..frame.filter_rows()].chunks(rows);
+        parts.map(|starts| dispatch(Windows { frame, map: squares, starts, columns })).max()
+    };
+    let largest = (0..frame.n_lines()).into_par_iter().map_init(Vec::new, most).max();
+    f64::from(largest.flatten().unwrap_or(0)).sqrt()
+}
+
+/// The largest sum of `map` over a window of a filter's width in the rows that start at `starts`.
+struct Windows<'a, V> {
+    frame: &'a Frame,
+    map: &'a [V],
+    starts: &'a [u32],
+    columns: &'a mut Vec<u32>,
+}
+
+impl<V: Copy + Into<u32>> Kernel for Windows<'_, V> {
+    type Output = u32;
+
+    #[inline(always)]
+    fn run<const FMA: bool>(self) -> u32 {
+        let (frame, width) = (self.frame, self.frame.filter.width);
+        let n = frame.positions[2] + width - 1;
+        self.columns.clear();
+        self.columns.resize(n, 0);
+        for start in self.starts {
+            let row = &self.map[*start as usize..][..n];
+            self.columns.iter_mut().zip(row).for_each(|(sum, v)| *sum += (*v).into());
+        }
+        let mut sum: u32 = self.columns[..width - 1].iter().sum();
+        let mut largest = 0;
+        for x in 0..frame.positions[2] {
+            sum += self.columns[x + width - 1];
+            largest = sum.max(largest);
+            sum -= self.columns[x];
+        }
+        largest
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,180 @@
+//! The kernels: sums of products of 8 bits for three filters at a time and as many positions as the registers hold.
+
+use super::{CoarseCanvas, CoarseFilters, CoarseLine, GROUP, QUAD, Take};
+use crate::coder::active_set::field::{of_filter, take_off};
+use std::arch::x86_64::{
+    __m512i, _mm256_add_epi16, _mm256_add_epi32, _mm256_loadu_si256, _mm256_madd_epi16, _mm256_maddubs_epi16,
+    _mm256_set1_epi16, _mm256_set1_epi32, _mm256_setzero_si256, _mm512_dpbusd_epi32, _mm512_set1_epi32,
+};
+
+/// Positions per vector, and the most vectors at a time.
+const WIDE: usize = 16;
+const WIDE_STRETCH: usize = 7;
+const NARROW: usize = 8;
+const NARROW_STRETCH: usize = 3;
+
+/// All filters on one line, in sums of 32 bits.
+#[target_feature(enable = "avx512f,avx512vnni")]
+pub(super) fn wide(filters: &CoarseFilters, canvas: &CoarseCanvas, line: &CoarseLine<'_>, to: &mut impl Take) {
+    let vectors = line.length / WIDE;
+    let stretches = vectors.div_ceil(WIDE_STRETCH);
+    for group in 0..filters.scale.len() / GROUP {
+        let mut done = 0;
+        for stretch in 0..stretches {
+            let end = vectors * (stretch + 1) / stretches;
+            let x = done * WIDE;
+            match end - done {
+                1 => wide_stretch::<1>(filters, canvas, line, group, x, to),
+                2 => wide_stretch::<2>(filters, canvas, line, group, x, to),
+                3 => wide_stretch::<3>(filters, canvas, line, group, x, to),
+                4 => wide_stretch::<4>(filters, canvas, line, group, x, to),
+                5 => wide_stretch::<5>(filters, canvas, line, group, x, to),
+                6 => wide_stretch::<6>(filters, canvas, line, group, x, to),
+                _ => wide_stretch::<WIDE_STRETCH>(filters, canvas, line, group, x, to),
+            }
+            done = end;
+        }
+    }
+}
+
+/// V vectors of positions from column x on, for one group of filters.
+#[target_feature(enable = "avx512f,avx512vnni")]
+#[inline]
+fn wide_stretch<const V: usize>(
+    filters: &CoarseFilters,
+    canvas: &CoarseCanvas,
+    line: &CoarseLine<'_>,
+    group: usize,
+    x: usize,
+    to: &mut impl Take,
+) {
+    let mut sums = [[_mm512_set1_epi32(0); V]; GROUP];
+    for (f, sums) in sums.iter_mut().enumerate() {
+        *sums = [_mm512_set1_epi32(filters.start[group * GROUP + f]); V];
+    }
+    let quads = filters.quads;
+    let taps = &filters.taps[group * filters.per_group..][..filters.per_group];
+    for (start, taps) in line.starts.iter().zip(taps.chunks_exact(quads * GROUP)) {
+        let row = &canvas.quads[*start as usize + x..][..V * WIDE + (quads - 1) * QUAD];
+        for (j, taps) in taps.as_chunks::<GROUP>().0.iter().enumerate() {
+            let columns = &row[j * QUAD..][..V * WIDE];
+            for v in 0..V {
+                let mut numbers = [0_i32; WIDE];
+                numbers.copy_from_slice(&columns[v * WIDE..][..WIDE]);
+                let u: __m512i = bytemuck::cast(numbers);
+                for f in 0..GROUP {
+                    sums[f][v] = _mm512_dpbusd_epi32(sums[f][v], u, _mm512_set1_epi32(taps[f]));
+                }
+            }
+        }
+    }
+    for f in 0..GROUP {
+        for v in 0..V {
+            pass_on::<WIDE>(filters, canvas, line, group * GROUP + f, x + v * WIDE, bytemuck::cast(sums[f][v]), to);
+        }
+    }
+}
+
+/// All filters on one line, in sums of 16 bits.
+#[target_feature(enable = "avx2")]
+pub(super) fn narrow(filters: &CoarseFilters, canvas: &CoarseCanvas, line: &CoarseLine<'_>, to: &mut impl Take) {
+    let vectors = line.length / NARROW;
+    let stretches = vectors.div_ceil(NARROW_STRETCH);
+    for group in 0..filters.scale.len() / GROUP {
+        let mut done = 0;
+        for stretch in 0..stretches {
+            let end = vectors * (stretch + 1) / stretches;
+            let x = done * NARROW;
+            match end - done {
+                1 => narrow_stretch::<1>(filters, canvas, line, group, x, to),
+                2 => narrow_stretch::<2>(filters, canvas, line, group, x, to),
+                _ => narrow_stretch::<NARROW_STRETCH>(filters, canvas, line, group, x, to),
+            }
+            done = end;
+        }
+    }
+}
+
+/// V vectors of positions from column x on, for one group of filters.
+///
+/// A lane of 32 bits holds two sums of 16, one of the even pairs of taps and one of the odd ones, over a part of the rows. Either may
+/// leave 16 bits on the way, but not in the end: `CoarseCanvas::new` saw to that.
+#[target_feature(enable = "avx2")]
+#[inline]
+fn narrow_stretch<const V: usize>(
+    filters: &CoarseFilters,
+    canvas: &CoarseCanvas,
+    line: &CoarseLine<'_>,
+    group: usize,
+    x: usize,
+    to: &mut impl Take,
+) {
+    let mut totals = [[_mm256_setzero_si256(); V]; GROUP];
+    let (quads, ones) = (filters.quads, _mm256_set1_epi16(1));
+    let taps = &filters.taps[group * filters.per_group..][..filters.per_group];
+    let parts = line.starts.chunks(filters.rows).zip(taps.chunks(filters.rows * quads * GROUP));
+    for ((starts, taps), first) in parts.zip(filters.start.chunks_exact(filters.scale.len())) {
+        let mut sums = [[_mm256_setzero_si256(); V]; GROUP];
+        for f in 0..GROUP {
+            sums[f] = [_mm256_set1_epi32(first[group * GROUP + f]); V];
+        }
+        for (start, taps) in starts.iter().zip(taps.chunks_exact(quads * GROUP)) {
+            let row = &canvas.quads[*start as usize + x..][..V * NARROW + (quads - 1) * QUAD];
+            for (j, taps) in taps.as_chunks::<GROUP>().0.iter().enumerate() {
+                for v in 0..V {
+                    // SAFETY: j < quads and v < V, so that the vector ends within the row, whose length was checked.
+                    #[expect(unsafe_code, reason = "a check per load would take as long as the load")]
+                    let u = unsafe { _mm256_loadu_si256(row.as_ptr().add(j * QUAD + v * NARROW).cast()) };
+                    for f in 0..GROUP {
+                        let products = _mm256_maddubs_epi16(u, _mm256_set1_epi32(taps[f]));
+                        sums[f][v] = _mm256_add_epi16(sums[f][v], products);
+                    }
+                }
+            }
+        }
+        for f in 0..GROUP {
+            for v in 0..V {
+                totals[f][v] = _mm256_add_epi32(totals[f][v], _mm256_madd_epi16(sums[f][v], ones));
+            }
+        }
+    }
+    for f in 0..GROUP {
+        for v in 0..V {
+            let sums = bytemuck::cast(totals[f][v]);
+            pass_on::<NARROW>(filters, canvas, line, group * GROUP + f, x + v * NARROW, sums, to);
+        }
+    }
+}
+
+/// Hands the sums of filter k at N positions from column x on over as strengths.
+#[inline(always)]
+fn pass_on<const N: usize>(
+    filters: &CoarseFilters,
+    canvas: &CoarseCanvas,
+    line: &CoarseLine<'_>,
+    k: usize,
+    x: usize,
+    sums: [i32; N],
+    to: &mut impl Take,
+) {
+    let scale = (filters.scale[k] * canvas.step) as f32;
+    let mut strengths = [0.0; N];
+    for i in 0..N {
+        strengths[i] = sums[i] as f32 * scale;
+    }
+    if !line.pulls.is_empty() {
+        pull(line, k, x, &mut strengths);
+    }
+    if !line.signed {
+        for s in &mut strengths {
+            *s = s.abs();
+        }
+    }
+    to.take(x, k, strengths);
+}
+
+/// Out of line, so that the loops around it are unrolled.
+#[inline(never)]
+fn pull(line: &CoarseLine<'_>, k: usize, x: usize, strengths: &mut [f32]) {
+    take_off(of_filter(line.pulls, k), x, strengths);
+}
