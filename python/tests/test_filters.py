@@ -41,11 +41,11 @@ def test_fixed_filters_need_filters(images):
 
 
 def test_forgetting_is_an_exponent_or_a_constant(images, tmp_path):
-    for forgetting in [3.0, "constant:0.99"]:
+    for forgetting in ["auto", 3.0, "constant:0.99"]:
         model = ocsc.OnlineCSC(n_filters=3, filter_shape=(5, 5), beta=0.5, forgetting=forgetting, recenter=True).fit(images)
         model.save(tmp_path / "model.safetensors")
         assert ocsc.load(tmp_path / "model.safetensors").forgetting == forgetting
-    with pytest.raises(ValueError, match="forgetting: expected an exponent from 1 up, or constant:WEIGHT"):
+    with pytest.raises(ValueError, match="forgetting: expected auto, an exponent from 1 up, or constant:WEIGHT"):
         ocsc.OnlineCSC(n_filters=3, filter_shape=(5, 5), forgetting="constant:1.5").fit(images)
 
 

@@ -196,7 +196,8 @@ impl Config {
 
     /// Returns the settings of the coder that the method learns with.
     pub(crate) fn learning(&self) -> CodingConfig {
-        let mut coding = self.coding(self.tol);
+        let tol = if self.method.obeys(Part::ActiveSet) { self.tol.max(self.active_set.learn_tol) } else { self.tol };
+        let mut coding = self.coding(tol);
         // Statistics are of codes that the penalty made.
         coding.active_set.refit = false;
         if self.method.is_batch() {
@@ -223,7 +224,9 @@ impl Config {
         if self.method.is_batch() {
             update.max_iters = self.batch.update_iters;
         }
-        let (block_descent, filters, loss) = (self.block_descent.clone(), self.filters.clone(), self.active_set.loss);
+        let mut block_descent = self.block_descent.clone();
+        block_descent.forgetting = block_descent.forgetting.of_batches(self.batch_size);
+        let (filters, loss) = (self.filters.clone(), self.active_set.loss);
         UpdatingConfig { boundary: self.boundary, loss, seed: self.seed, update, block_descent, filters }
     }
 }

@@ -247,7 +247,9 @@ impl<T: Real> Learner<T> for Osc<T> {
             self.core.dictionary.check_sample_shape(sample.shape())?;
         }
         let before = self.history.clone();
-        self.history.scale(self.core.config.block_descent.forgetting.past(self.core.step + 1));
+        let config = &self.core.config;
+        let forgetting = config.block_descent.forgetting.of_batches(config.batch_size);
+        self.history.scale(forgetting.past(self.core.step + 1));
         let absorb = |sample| {
             check_wanted(monitor)?;
             self.absorb(sample).inspect(|_| monitor.coded())

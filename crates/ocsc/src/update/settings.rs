@@ -53,9 +53,9 @@ impl BlockDescentConfig {
 settings! {
     /// Settings of the block coordinate descent on lags, see [`BlockDescent`](super::BlockDescent).
     pub struct BlockDescentConfig at "/block_descent" {
-        /// The past weighs (1 - 1/t)^this at update t (methods ocsc, scsc, aocdl and osc); 1 is plain averaging. Or constant:WEIGHT,
-        /// such as constant:0.99 for streams that drift: the past weighs this at every update.
-        forgetting: Forgetting = Forgetting::Polynomial(3.0), of(Part::Sweeps), check(Check::From(1.0)), value_name("EXPONENT"), effect(Effect::Learning);
+        /// The past weighs (1 - 1/t)^this at update t (methods ocsc, scsc, aocdl and osc); 1 is plain averaging; auto is 3 + log2 of the
+        /// samples per update. Or constant:WEIGHT, such as constant:0.99 for streams that drift: the past weighs this at every update.
+        forgetting: Forgetting = Forgetting::Auto, of(Part::Sweeps), check(Check::From(1.0)), value_name("EXPONENT"), effect(Effect::Learning);
         /// Sweeps of block descent per update, at most (methods ocsc, scsc, aocdl and osc).
         sweeps: usize = 1, of(Part::Sweeps), check(Check::AtLeastOne), value_name("N"), effect(Effect::Learning);
         /// Filters are linear combinations of this many base filters: one set of weights for all samples (method ocsc, where 0 leaves the
