@@ -1,11 +1,12 @@
-//! Makes the filters that restoration starts from, from dead leaves: `cargo xtask dictionaries`.
+//! Makes the filters that restoration starts from, from dead leaves: `cargo xtask dictionaries`, or into another file than that
+//! of the library: `cargo run --release -p ocsc --example dictionaries -- FILE`.
 //!
 //! Each value becomes a whole number from -127 to 127, the largest of its filter being 127; filters are scaled to norm 1 when
 //! they are read.
 
 use ocsc::dead_leaves::dead_leaves;
 use ocsc::restore::learn;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Codes may miss the images, whose values go from 0 to 1, by so much: the level of noise for which filters matter most.
 const ERROR: f64 = 0.04;
@@ -19,6 +20,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let largest = filter.iter().fold(0.0_f32, |largest, v| largest.max(v.abs()));
         bytes.extend(filter.iter().map(|v| ((v / largest * 127.0).round() as i8).cast_unsigned()));
     }
-    let out = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/restore/gray8x8.i8");
+    let built_in = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/restore/gray8x8.i8");
+    let out = std::env::args_os().nth(1).map_or(built_in, PathBuf::from);
     Ok(std::fs::write(out, bytes)?)
 }

@@ -21,8 +21,8 @@ use rayon::prelude::*;
 const CHUNK: usize = 256;
 /// Rounds of block coordinate descent for one set of codes.
 const SWEEPS: usize = 3;
-/// The most filters of a patch.
-const MOST: usize = 24;
+/// The most filters of a patch of an image that is restored.
+pub(super) const MOST: usize = 24;
 /// Filters with a larger inner product are copies of each other.
 const COPY: f32 = 0.99;
 /// Of the patches that were coded worst, every such one may become a filter: neighbours are much alike.
@@ -33,6 +33,8 @@ pub(super) struct Adapt {
     /// The root mean square that residuals may have.
     pub(super) error: f32,
     pub(super) rounds: usize,
+    /// The most filters of a patch.
+    pub(super) most: usize,
     /// Patches in a round.
     pub(super) patches: usize,
     pub(super) seed: u64,
@@ -85,7 +87,7 @@ impl Adapt {
                 let mut patch = vec![0.0; n];
                 frame.cut(data, *place, &mut patch);
                 frame.level(&mut patch, &mut means);
-                Group { atoms, patches: &patch, limit, most: MOST }.code(&mut work);
+                Group { atoms, patches: &patch, limit, most: self.most }.code(&mut work);
                 let code = work.support.iter().copied().zip(work.coefficients.iter().copied()).collect();
                 Coded { patch, code, error: work.error }
             };

@@ -6,7 +6,7 @@
 use super::adapt::Adapt;
 use super::frame::Frame;
 use super::pass::Pass;
-use super::{MOST, Noise, Options, PATCHES, impulse, noise, poisson, start};
+use super::{MOST, Noise, Options, PATCHES, adapt, impulse, noise, poisson, start};
 use crate::monitor::Monitor;
 use crate::{Error, Result, Sample};
 
@@ -41,7 +41,7 @@ pub(super) fn gaussian(
     }
     if options.learn_here {
         let (rounds, error) = (Denoising::ROUNDS, Denoising::ALONE * sigma);
-        let adapt = Adapt { error, rounds, patches: PATCHES, seed: options.seed, first: 0 };
+        let adapt = Adapt { error, rounds, most: adapt::MOST, patches: PATCHES, seed: options.seed, first: 0 };
         adapt.run(&mut atoms, &[(frame, image.data())], monitor)?;
     }
     let alone = Pass {

@@ -82,6 +82,8 @@ pub use upscale::upscale;
 const PATCHES: usize = 20_000;
 /// The most filters of a patch.
 const MOST: usize = 32;
+/// The most filters of a patch where filters are learned for later use; the built-in ones were made with it.
+const LEARNED: usize = 16;
 
 /// How to restore.
 #[derive(Clone, Debug)]
@@ -151,7 +153,7 @@ pub fn learn(
     let mut atoms = Atoms::new(shape, drawn.data())?;
     let frames = images.iter().map(|image| Ok((Frame::new(image.shape(), shape)?, image.data())));
     let frames = frames.collect::<Result<Vec<_>>>()?;
-    let adapt = Adapt { error: error as f32, rounds, patches: PATCHES, seed: 0, first: 0 };
+    let adapt = Adapt { error: error as f32, rounds, most: LEARNED, patches: PATCHES, seed: 0, first: 0 };
     adapt.run(&mut atoms, &frames, &crate::monitor::Silent)?;
     let n = shape.len();
     let mut filters: Vec<&[f32]> = atoms.filters.chunks_exact(n).collect();

@@ -7,7 +7,7 @@
 use super::atoms::Atoms;
 use crate::{Dictionary, Error, Result, Shape};
 
-/// Values of -127 to 127, (filter, height, width), the most used filters first.
+/// Values of -127 to 127, (filter, height, width), the smoothest filters first.
 const GRAY: &[u8] = include_bytes!("gray8x8.i8");
 /// The side of the built-in filters.
 const SIDE: usize = 8;
