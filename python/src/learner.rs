@@ -230,11 +230,12 @@ impl Learner {
 
     /// Writes a model file, with these settings instead of those it was learned with.
     fn save(&self, path: PathBuf, settings: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
-        let (learned, filters) = self.look(|seen| Ok((seen.config.clone(), seen.filters.clone())))?;
+        let (learned, filters, samples) =
+            self.look(|seen| Ok((seen.config.clone(), seen.filters.clone(), seen.samples)))?;
         let config = settings.map(config).transpose()?.unwrap_or(learned);
         let saved = match &filters {
-            Filters::F32(dictionary) => checkpoint::save_model(&path, &config, dictionary),
-            Filters::F64(dictionary) => checkpoint::save_model(&path, &config, dictionary),
+            Filters::F32(dictionary) => checkpoint::save_model(&path, &config, dictionary, samples),
+            Filters::F64(dictionary) => checkpoint::save_model(&path, &config, dictionary, samples),
         };
         saved.map_err(exception)
     }

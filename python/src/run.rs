@@ -4,7 +4,7 @@ use crate::array::{Filters, Scalar};
 use crate::error::Raised;
 use crate::host::Host;
 use crate::source::{IteratorStream, Prepare, Source};
-use ocsc::checkpoint::{self, Saved};
+use ocsc::checkpoint::{self, Attached, Saved};
 use ocsc::coder::Status;
 use ocsc::learner::Step;
 use ocsc::run::{Init, Run, Started};
@@ -60,6 +60,8 @@ pub(crate) struct Seen {
     pub(crate) config: Config,
     pub(crate) filters: Filters,
     pub(crate) progress: Progress,
+    /// How many samples the set has that was learned from; none of streams.
+    pub(crate) samples: Option<usize>,
     pub(crate) history: Vec<Record>,
     pub(crate) missed: Missed,
     /// How sparse the codes of the last pass are.
@@ -172,22 +174,35 @@ impl<T: Scalar> Session<T> {
         let options = RunConfig { beta_ratio: plan.beta_ratio, memory_limit, ..RunConfig::default() };
         let run = Run::new(plan.config.clone()).init(plan.init.init()?).options(options).strict(true);
         let started = run.start(samples).map_err(|error| raised.exception(in_words(error)))?;
-        Ok(Self::shown(started, Vec::new(), board.clone()))
+        Ok(Self::shown(started, None, Vec::new(), board.clone()))
     }
 
     /// Goes on from a model file: with its statistics from a checkpoint, with new ones otherwise.
     pub(crate) fn from_saved(saved: Saved<T>, history: Vec<Record>, board: Arc<Board>) -> Result<Self> {
-        Ok(Self::shown(Run::resume(saved).strict(true).adopt()?, history, board))
+        let samples = saved.attached.samples;
+        Ok(Self::shown(Run::resume(saved).strict(true).adopt()?, samples, history, board))
     }
 
     /// Returns a run that is seen on the board from now on.
-    fn shown(run: Started<T>, history: Vec<Record>, board: Arc<Board>) -> Self {
+    fn shown(run: Started<T>, samples: Option<usize>, history: Vec<Record>, board: Arc<Board>) -> Self {
         let learner = run.learner();
         let (config, filters) = (learner.config().clone(), T::filters(learner.dictionary().clone()));
         let progress = run.progress();
-        *board.lock() =
-            Some(Seen { config, filters, progress, history, missed: Missed::default(), sparsity: Sparsity::default() });
+        let (missed, sparsity) = (Missed::default(), Sparsity::default());
+        *board.lock() = Some(Seen { config, filters, progress, samples, history, missed, sparsity });
         Session { run, board }
+    }
+
+    /// Records how many samples the set has that is learned from; none of a stream.
+    fn set_samples(&self, samples: Option<usize>) {
+        if let Some(seen) = self.board.lock().as_mut() {
+            seen.samples = samples;
+        }
+    }
+
+    /// Returns what checkpoints are to hold besides the learner.
+    fn attached(&self) -> Attached {
+        Attached { samples: self.board.lock().as_ref().and_then(|seen| seen.samples), ..Attached::default() }
     }
 
     /// Learns as `train` does with the run; whatever ends it, what was learned up to there is kept.
@@ -208,6 +223,7 @@ impl<T: Scalar> Session<T> {
 
     /// Learns from a stream, in so many passes.
     pub(crate) fn stream_from(&mut self, passes: usize, stream: &mut dyn Stream<T>, call: &Call) -> PyResult<()> {
+        self.set_samples(None);
         self.learn(call, |run, watch| run.train_stream(passes, stream, None, watch))
     }
 }
@@ -231,6 +247,7 @@ fn in_words(error: Error) -> Error {
 impl<T: Scalar> AnyRun for Session<T> {
     fn fit(&mut self, source: &Source, call: Call) -> PyResult<()> {
         self.run.set_progress(Progress::default());
+        self.set_samples(Some(Samples::<T>::len(source)));
         self.learn(&call, |run, watch| run.train(source, None, watch))
     }
 
@@ -247,11 +264,11 @@ impl<T: Scalar> AnyRun for Session<T> {
     }
 
     fn save(&self, path: &Path) -> Result<()> {
-        checkpoint::save(path, self.run.learner(), Some(&self.run.progress()))
+        checkpoint::save_attaching(path, self.run.learner(), Some(&self.run.progress()), &self.attached())
     }
 
     fn bytes(&self) -> Result<Vec<u8>> {
-        checkpoint::to_bytes(self.run.learner(), Some(&self.run.progress()))
+        checkpoint::to_bytes_attaching(self.run.learner(), Some(&self.run.progress()), &self.attached())
     }
 }
 

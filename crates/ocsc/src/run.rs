@@ -161,8 +161,14 @@ impl<T: Real> Run<T> {
 
     /// Starts learning from these samples, or from a stream of which these are the first.
     pub fn start(self, samples: &dyn Samples<T>) -> Result<Started<T>> {
+        self.start_in_pieces(samples, samples)
+    }
+
+    /// Starts learning from pieces of samples. Beta, as a fraction, and patches to start from are those of the whole samples: pieces
+    /// may be of any size, and most of them silent.
+    pub fn start_in_pieces(self, samples: &dyn Samples<T>, whole: &dyn Samples<T>) -> Result<Started<T>> {
         let Run { origin, options, test_every, strict, team } = self;
-        let ready = Ready { samples, options: &options, strict, processes: processes(team.as_ref()) };
+        let ready = Ready { samples, whole, options: &options, strict, processes: processes(team.as_ref()) };
         let started = match origin {
             Origin::New { config, init } => ready.begin(*config, init, team.as_ref())?,
             Origin::Saved(saved) => ready.go_on(&saved, team.as_ref())?,
@@ -191,6 +197,8 @@ fn schedule(options: &RunConfig, test_every: Option<usize>, strict: bool) -> Tra
 /// The samples of a run that is about to start.
 struct Ready<'a, T: Real> {
     samples: &'a dyn Samples<T>,
+    /// What the samples are pieces of, or the same.
+    whole: &'a dyn Samples<T>,
     options: &'a RunConfig,
     strict: bool,
     processes: usize,
@@ -243,7 +251,7 @@ impl<T: Real> Ready<'_, T> {
         let constraint = Constraint::new(&config.filters, config.n_filters, filter, rank)?;
         let mut dictionary = match init {
             Init::Random => Dictionary::random(config.n_filters, filter, rank, config.seed)?,
-            Init::Patches => Dictionary::from_patches(config.n_filters, filter, rank, self.samples, config.seed)?,
+            Init::Patches => Dictionary::from_patches(config.n_filters, filter, rank, self.whole, config.seed)?,
             Init::Given(dictionary) => dictionary,
         };
         constraint.begin(&mut dictionary, config.seed)?;
@@ -296,7 +304,7 @@ impl<T: Real> Ready<'_, T> {
     /// Chooses beta as a fraction of the largest useful one.
     fn choose_beta(&self, config: &Config, filter: Shape, ratio: f64) -> Result<ChosenBeta> {
         crate::setting::positive("beta_ratio", ratio)?;
-        let of = BetaMax::of_patches(config, filter, self.samples, self.strict)?;
+        let of = BetaMax::of_patches(config, filter, self.whole, self.strict)?;
         let chosen = ChosenBeta { ratio, of };
         // Rounding may leave nothing of the smallest numbers.
         crate::setting::positive("beta_ratio times the median", chosen.beta())?;

@@ -17,7 +17,7 @@ use value::{FrameSize, at_least_one, at_least_zero, fraction, hertz, positive, t
 
 pub(crate) use restore::{Deblur, Demosaic, Denoise, Inpaint, Restoring, Upscale};
 pub(crate) use settings::{CodeArgs, ModelArgs, PAPER};
-pub(crate) use value::{Every, Size, memory as memory_size};
+pub(crate) use value::{Every, Size, Tile, memory as memory_size};
 
 /// Online convolutional sparse coding: learn small filters from a stream of images, and represent new images as sums of
 /// those filters convolved with sparse maps, each with a proven bound on how far it is from optimal.
@@ -270,9 +270,12 @@ pub struct Learn {
     #[command(flatten)]
     pub(crate) data: DataArgs,
     /// Learn from pieces of this size, 64 (on every axis), 64x64, 8x64x64, in every pass as many of each sample as would cover it, from
-    /// other places: for few and large samples, each of which would be one update
-    #[arg(long, value_name = "SIZE", conflicts_with = "crop")]
-    pub(crate) tile: Option<Size>,
+    /// other places: for few and large samples, each of which would be one update. `whole` learns from samples as they are
+    /// [default: of fewer than 50 samples, pieces of 8 filter lengths, of signals and images at least 64, on axes where a sample
+    /// has at least twice that; whole with --preset paper, --crop, --window, --coefficient-weights and methods that keep their
+    /// samples; with --resume as recorded]
+    #[arg(long, value_name = "SIZE|whole", conflicts_with = "crop")]
+    pub(crate) tile: Option<Tile>,
     /// With --crop: pieces of each sample in a pass [default: 1]
     #[arg(long, requires = "crop", value_parser = at_least_one, value_name = "N")]
     pub(crate) crops_per_sample: Option<usize>,

@@ -27,6 +27,8 @@ pub(crate) struct ModelArgs {
     pub(crate) init: String,
     /// Whether beta is to be the default fraction of the largest useful one, as nothing was said of it.
     beta_is_open: bool,
+    /// Whether a preset says what the experiment is.
+    pub(crate) is_preset: bool,
 }
 
 /// The settings of `code` and `evaluate`, instead of the model's.
@@ -96,6 +98,15 @@ impl ModelArgs {
         })
     }
 
+    fn method(&self) -> ocsc::Result<Method> {
+        self.values.get("method").and_then(Value::as_str).map_or(Ok(Method::default()), str::parse)
+    }
+
+    /// Returns whether the method keeps its samples.
+    pub(crate) fn is_batch(&self) -> bool {
+        self.method().is_ok_and(|method| method.is_batch())
+    }
+
     /// Returns the number of passes, if it was given.
     pub(crate) fn passes(&self) -> Option<usize> {
         self.values.get("passes").and_then(Value::as_u64).map(|n| n as usize)
@@ -131,7 +142,7 @@ impl ModelArgs {
     pub(crate) fn config(&self, rank: usize, preprocess: Preprocess, seamless: bool) -> Result<Config> {
         let mut values = self.values.clone();
         values.retain(|name, _| settings::find(name).is_some_and(Setting::is_recorded));
-        let method: Method = values.get("method").and_then(Value::as_str).map_or(Ok(Method::default()), str::parse)?;
+        let method = self.method()?;
         let tapered = preprocess.steps().contains(&Step::Taper);
         let circular = seamless || tapered || !method.takes_boundary(Boundary::Free);
         values.entry("boundary").or_insert_with(|| json!(if circular { Boundary::Circular } else { Boundary::Free }));
@@ -401,7 +412,7 @@ impl FromArgMatches for ModelArgs {
         }
         let beta_is_open = is_new && !says_beta && !preset;
         let init = matches.get_one::<String>("init").map_or("random", |init| init).to_owned();
-        Ok(ModelArgs { values, init, beta_is_open })
+        Ok(ModelArgs { values, init, beta_is_open, is_preset: preset })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {

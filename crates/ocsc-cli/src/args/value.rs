@@ -10,6 +10,11 @@ use std::time::Duration;
 pub(crate) struct Size(Vec<usize>);
 
 impl Size {
+    /// The size of these lengths, one to three of at least 1.
+    pub(crate) fn of(lengths: Vec<usize>) -> Self {
+        Size(lengths)
+    }
+
     /// The lengths as typed, one to three.
     pub(crate) fn lengths(&self) -> &[usize] {
         &self.0
@@ -39,6 +44,43 @@ impl FromStr for Size {
         let Ok(lengths) = lengths else { bail!("expected lengths such as 11, 11x11 or 5x11x11") };
         ensure!(lengths.len() <= 3 && !lengths.contains(&0), "expected one to three lengths of at least 1");
         Ok(Size(lengths))
+    }
+}
+
+/// What samples are learned from in, as typed: whole, or pieces of a size.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Tile {
+    Whole,
+    Pieces(Size),
+}
+
+impl Tile {
+    /// The size of pieces; none of whole samples.
+    pub(crate) fn size(&self) -> Option<&Size> {
+        match self {
+            Tile::Whole => None,
+            Tile::Pieces(size) => Some(size),
+        }
+    }
+}
+
+impl fmt::Display for Tile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Tile::Whole => f.write_str("whole"),
+            Tile::Pieces(size) => size.fmt(f),
+        }
+    }
+}
+
+impl FromStr for Tile {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        if text == "whole" {
+            return Ok(Tile::Whole);
+        }
+        Ok(Tile::Pieces(text.parse().context("expected whole, or lengths such as 64, 64x64 or 8x64x64")?))
     }
 }
 

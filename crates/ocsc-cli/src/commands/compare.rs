@@ -7,7 +7,7 @@ use crate::experiment::check_methods;
 use crate::experiment::run::{Place, run as run_experiment};
 use crate::experiment::runs::Runs;
 use crate::experiment::settings::{Data, Kind, Settings};
-use crate::run::dataset;
+use crate::run::dataset::{self, ToLearn};
 use crate::run::folder::make_folder;
 use crate::run::outputs::Outputs;
 use anyhow::{Context, Result};
@@ -24,7 +24,7 @@ pub(crate) fn run(args: &Compare, threads: Option<usize>, console: &Console) -> 
     let folder = out.join("runs").join("compare");
     let mut files = Outputs::default();
     // What cannot be opened, the runs will tell.
-    if let Ok((source, test)) = dataset::for_learning(&args.learn, None, &Console::new(true)) {
+    if let Ok(ToLearn { source, test, .. }) = dataset::for_learning(&args.learn, None, &Console::new(true)) {
         [Some(source), test].iter().flatten().for_each(|source| files.read("one of the data", source.files()));
     }
     make_folder(&folder)?;

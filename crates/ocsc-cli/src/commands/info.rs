@@ -17,7 +17,7 @@ pub(crate) fn run(args: &Info, console: &Console) -> Result<()> {
         let result = serde_json::json!({
             "n_filters": saved.dictionary.n_filters(), "channels": shape.channels, "filter_shape": shape.axes(rank),
             "largest_norm": largest, "checkpoint": saved.progress, "config": saved.config, "checksum": saved.checksum,
-            "dictionary_checksum": saved.dictionary_checksum, "data": saved.attached.data,
+            "dictionary_checksum": saved.dictionary_checksum, "samples": samples(&saved), "data": saved.attached.data,
         });
         return console.result(serde_json::to_string_pretty(&result)?);
     }
@@ -39,7 +39,14 @@ pub(crate) fn run(args: &Info, console: &Console) -> Result<()> {
     console.table(&rows)
 }
 
-/// What a model is, in one sentence: "100 gray 11x11 filters learned in 1 pass by ocsc"; a checkpoint also knows from how many samples.
+/// Returns from how many samples a model was learned, if its file says so.
+fn samples(saved: &Saved<f64>) -> Option<usize> {
+    // Checkpoints from before models said it list their samples.
+    let listed = || Some(saved.attached.data.as_ref()?.samples.as_ref()?.count);
+    saved.attached.samples.or_else(listed)
+}
+
+/// What a model is, in one sentence: "100 gray 11x11 filters learned from 160 samples in 1 pass by ocsc".
 fn sentence(saved: &Saved<f64>) -> String {
     let (dictionary, config) = (&saved.dictionary, &saved.config);
     let shape = dictionary.shape();
@@ -51,8 +58,7 @@ fn sentence(saved: &Saved<f64>) -> String {
     };
     let count = if dictionary.n_filters() == 1 { "filter" } else { "filters" };
     let size = extent(&shape.spatial());
-    let samples = saved.attached.data.as_ref().and_then(|data| data.samples.as_ref());
-    let from = samples.map_or(String::new(), |samples| format!("from {} ", counted(samples.count, "sample")));
+    let from = samples(saved).map_or(String::new(), |samples| format!("from {} ", counted(samples, "sample")));
     let learned = match config.passes {
         0 => "not learned".to_owned(),
         passes => format!("learned {from}in {} by {}", counted(passes, "pass"), config.method),

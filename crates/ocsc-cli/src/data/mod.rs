@@ -128,8 +128,8 @@ pub(crate) struct Source {
     parts: Arc<Vec<Part>>,
     /// The numbers of the samples in use, ascending; none if all are.
     chosen: Option<Vec<usize>>,
-    /// Of samples that are learned from in pieces: which piece of it each one is.
-    pieces: Option<Arc<[u32]>>,
+    /// What pieces the samples are learned from in; none if they are learned from once in a pass.
+    pieces: Option<Pieces>,
     len: usize,
     resize: Option<Resize>,
     crop: Option<Crop>,
@@ -141,6 +141,15 @@ pub(crate) struct Source {
     options: ReadOptions,
     /// The channels that samples must have, or be brought to; as they are if none.
     channels: Option<usize>,
+}
+
+/// The pieces of samples.
+#[derive(Clone, Debug)]
+struct Pieces {
+    /// Which piece of its sample each one is.
+    numbers: Arc<[u32]>,
+    /// What is seen of the whole samples.
+    whole: Option<Crop>,
 }
 
 /// Where a sample lies in what it was cut from: a window in its recording or signal, a crop in its image.
@@ -521,7 +530,7 @@ impl<T: Real> Samples<T> for Source {
 
     fn draw(&self, index: usize, pass: usize) -> ocsc::Result<Sample<T>> {
         let number = self.number(index).unwrap_or(index);
-        let piece = self.pieces.as_ref().and_then(|pieces| pieces.get(index)).map_or(0, |piece| *piece as usize);
+        let piece = self.pieces.as_ref().and_then(|pieces| pieces.numbers.get(index)).map_or(0, |piece| *piece as usize);
         self.read(index, |crop, sample| crop.anywhere(sample, self.seed, number, pass, piece))
     }
 

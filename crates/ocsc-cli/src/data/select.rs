@@ -1,6 +1,6 @@
 //! Choosing among the samples of a source: the first, some at random, or those that are large enough.
 
-use super::{Crop, Source};
+use super::{Crop, Pieces, Source};
 use anyhow::Result;
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
@@ -32,7 +32,15 @@ impl Source {
             chosen.extend(std::iter::repeat_n(self.number(i).unwrap_or(i), n));
             pieces.extend(0..n as u32);
         }
-        Ok(Source { len: chosen.len(), chosen: Some(chosen), pieces: Some(pieces.into()), ..source })
+        let pieces = Pieces { numbers: pieces.into(), whole: self.crop };
+        Ok(Source { len: chosen.len(), chosen: Some(chosen), pieces: Some(pieces), ..source })
+    }
+
+    /// Returns the samples that these are pieces of, or the same samples.
+    pub(crate) fn whole(&self) -> Source {
+        let Some(Pieces { numbers, whole }) = &self.pieces else { return self.clone() };
+        let first: Vec<usize> = (0..self.len()).filter(|i| numbers.get(*i) == Some(&0)).collect();
+        Source { crop: *whole, pieces: None, ..self.only(&first) }
     }
 
     /// The first `n` samples, or all.

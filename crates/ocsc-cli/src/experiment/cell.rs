@@ -9,7 +9,7 @@ use crate::ranks::Ranks;
 use crate::report::Triplet;
 use crate::report::triplet::triplets;
 use crate::run::begin;
-use crate::run::dataset;
+use crate::run::dataset::{self, ToLearn};
 use crate::run::model::Prepared;
 use crate::run::outputs::Outputs;
 use crate::run::record::{Record, read_records};
@@ -124,7 +124,7 @@ impl Cell {
     /// Finds out the capacity for each of the limits, also of a cell that was kept: the account may be another one by now.
     pub(super) fn count_capacity(mut self, folder: &Path, limits: &[usize]) -> Result<Cell> {
         let args = self.parsed(&self.file(folder, ".safetensors"))?;
-        let (source, _) = dataset::for_learning(&args, None, &Console::new(true))?;
+        let source = dataset::for_learning(&args, None, &Console::new(true))?.source;
         let config = begin::new_config(&args, &source)?;
         let sizes = dataset::sizes(&Ranks::alone(), &source, false)?;
         let samples = Prepared::new(&source, &config.preprocess).sized(&sizes);
@@ -155,7 +155,7 @@ impl Cell {
     /// Draws the first test samples, their reconstructions and differences.
     fn draw(&mut self, folder: &Path, pictures: usize) -> Result<()> {
         let model = self.file(folder, ".safetensors");
-        let (source, test) = dataset::for_learning(&*self.parsed(&model)?, None, &Console::new(true))?;
+        let ToLearn { source, test, .. } = dataset::for_learning(&*self.parsed(&model)?, None, &Console::new(true))?;
         let Some(test) = test else { return Ok(()) };
         let mut files = Outputs::default();
         files.read("one of the data", source.files().iter().chain(test.files()));

@@ -39,7 +39,7 @@ const GROWTH: f64 = 1.5;
 
 pub(super) fn run(mut cell: Cell, folder: &Path, console: &Console) -> Result<Cell> {
     let args = cell.parsed(&cell.file(folder, ".safetensors"))?;
-    let (source, _) = dataset::for_learning(&args, None, console)?;
+    let source = dataset::for_learning(&args, None, console)?.source;
     let config = begin::new_config(&args, &source)?;
     let samples = Prepared::new(&source, &config.preprocess);
     let run = begin::begin::<f32>(&args, config.clone(), None, source.rank(), console)?;

@@ -199,7 +199,7 @@ fn images(settings: &Settings, place: &Place<'_>) -> Result<usize> {
     let method = Method::default().to_string();
     let words = words(settings, place.data, &method, settings.first_seed, &[]);
     let cell = Cell { method, words, ..Cell::default() };
-    let (source, _) = dataset::for_learning(&*cell.parsed(&place.folder)?, None, &Console::new(true))?;
+    let source = dataset::for_learning(&*cell.parsed(&place.folder)?, None, &Console::new(true))?.source;
     Ok(source.len())
 }
 

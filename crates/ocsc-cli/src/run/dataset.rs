@@ -4,11 +4,12 @@
 //! call says so; and of those to learn from, `--limit` and `--subset` choose. So runs that differ in these test on the
 //! same samples.
 
-use crate::args::{DataArgs, Evaluate, Learn, ModelArgs};
+use crate::args::{DataArgs, Evaluate, Learn, ModelArgs, Size};
 use crate::console::{Console, counted, share};
 use crate::data::{Axes, Channel, Source, SourceOptions, channels_before};
 use crate::memory::Limit;
 use crate::ranks::{Ranks, Sizes};
+use crate::run::tile;
 use anyhow::{Context, Result, ensure};
 use clap::ValueEnum;
 use ocsc::checkpoint::Saved;
@@ -20,12 +21,18 @@ use std::path::Path;
 /// What to do about samples that are smaller than the filters.
 pub(crate) const SKIP: &str = "--skip-small passes over such samples";
 
+/// The data of a run.
+pub(crate) struct ToLearn {
+    /// The samples to learn from, or pieces of them.
+    pub(crate) source: Source,
+    /// Those to test on.
+    pub(crate) test: Option<Source>,
+    /// The size of the pieces; none of whole samples.
+    pub(crate) tile: Option<Size>,
+}
+
 /// The samples to learn from, and those to test on.
-pub(crate) fn for_learning(
-    args: &Learn,
-    resumed: Option<&Saved<f32>>,
-    console: &Console,
-) -> Result<(Source, Option<Source>)> {
+pub(crate) fn for_learning(args: &Learn, resumed: Option<&Saved<f32>>, console: &Console) -> Result<ToLearn> {
     let seed = resumed.map_or(args.model.seed(), |saved| saved.config.seed);
     let mut options = args.data.reading.options(seed);
     options.limit = Limit::new(args.model.run().memory_limit);
@@ -46,11 +53,23 @@ pub(crate) fn for_learning(
         test = test.map(|test| large_enough(&test, filter, console)).transpose().context("--test")?;
     }
     let source = chosen(source, &args.data, seed);
-    let source = match (&args.tile, args.crops_per_sample) {
+    let tile = tile::chosen(args, resumed, &source, || filter_size(args, source.rank()))?;
+    let source = match (&tile, args.crops_per_sample) {
         (None, None) => source,
-        (tile, count) => source.in_pieces(tile.as_ref().map(|tile| tile.lengths()), count).context("--tile")?,
+        (tile, count) => source.in_pieces(tile.as_ref().map(Size::lengths), count).context("--tile")?,
     };
-    Ok((source, test))
+    if let (Some(tile), None, None) = (&tile, &args.tile, resumed) {
+        say_tile(&source, tile, console);
+    }
+    Ok(ToLearn { source, test, tile })
+}
+
+/// Says what pieces samples are learned from in that the call says nothing of.
+fn say_tile(source: &Source, tile: &Size, console: &Console) {
+    let whole = source.whole().len();
+    let are = if whole == 1 { "is" } else { "are" };
+    let (samples, pieces) = (counted(whole, "sample"), counted(source.len(), "piece"));
+    console.say(format!("{samples} {are} learned from in {pieces} of {tile} a pass; --tile whole for whole samples"));
 }
 
 /// The samples to tune with; those that are too small are passed over when they are read.

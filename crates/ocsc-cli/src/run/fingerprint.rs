@@ -1,6 +1,6 @@
 //! What `ocsc learn` learns from, recorded in checkpoints, and held against what a resumed run is given.
 
-use crate::args::Learn;
+use crate::args::{Learn, Size};
 use crate::console::{Console, counted, told};
 use crate::data::{Channel, Source};
 use crate::ranks::Ranks;
@@ -13,11 +13,19 @@ use ocsc::{Config, Error, Method};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// The fingerprint of a set, whose samples have these sizes. The axes are those of the call, or else those of the model.
-pub(crate) fn of_set(args: &Learn, config: &Config, source: &Source, sizes: &[[u32; 3]]) -> Fingerprint {
+/// The fingerprint of a set, whose samples, or pieces of this size, have these sizes. The axes are those of the call, or else those
+/// of the model.
+pub(crate) fn of_set(
+    args: &Learn,
+    config: &Config,
+    source: &Source,
+    tile: Option<&Size>,
+    sizes: &[[u32; 3]],
+) -> Fingerprint {
     let identities = source.identities(&args.data.data).zip(sizes);
     let samples = SampleList::of(identities.map(|((name, bytes), size)| SampleId { name, bytes, size: *size }));
     let mut options = options(args);
+    options.extend(tile.map(|tile| ("tile".to_owned(), tile.to_string())));
     let axes = args.data.reading.axes.as_ref().or(config.axes.as_ref());
     options.extend(axes.map(|axes| ("axes".to_owned(), axes.to_string())));
     Fingerprint { options, choices: choices(args), samples: Some(samples) }
@@ -40,7 +48,6 @@ fn options(args: &Learn) -> BTreeMap<String, String> {
         ("resize", reading.resize.map(|resize| resize.to_string())),
         ("crop", reading.crop.as_ref().map(ToString::to_string)),
         ("crops-per-sample", args.crops_per_sample.map(|n| n.to_string())),
-        ("tile", args.tile.as_ref().map(ToString::to_string)),
         ("window", reading.window.map(|window| window.to_string())),
         ("channel", channel.map(|channel| channel.to_string())),
         ("rate", reading.rate.map(|rate| rate.to_string())),

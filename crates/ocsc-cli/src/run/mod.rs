@@ -1,4 +1,4 @@
-//! What the commands share: [`begin`] puts a run together, [`dataset`] opens data, [`pipe`] reads frames from standard input, [`model`] prepares samples as a
+//! What the commands share: [`begin`] puts a run together, [`dataset`] opens data, [`tile`] cuts few and large samples to pieces, [`pipe`] reads frames from standard input, [`model`] prepares samples as a
 //! model wants them, [`observer`] watches a run with its [`log`] of [`record`]s, [`fingerprint`] compares a checkpoint's data with
 //! the call's, and [`outputs`], [`lock`] and [`folder`] keep files from being lost.
 
@@ -17,3 +17,4 @@ pub(crate) mod pipe;
 pub(crate) mod record;
 pub(crate) mod reference;
 pub(crate) mod sparsity;
+mod tile;

@@ -35,24 +35,45 @@ pub(crate) fn percent(share: f64) -> String {
 
 /// Warns of codes that are mostly empty or hardly sparse. `beta_max` is asked for where it would tell why.
 pub(crate) fn warn(sparsity: &Sparsity, beta: f64, beta_max: impl FnOnce() -> Option<BetaMax>, console: &Console) {
-    if let Some(warning) = warning(sparsity, beta, beta_max) {
+    if let Some(warning) = warning(sparsity, beta, beta_max, false) {
         console.say(warning);
     }
 }
 
-fn warning(sparsity: &Sparsity, beta: f64, beta_max: impl FnOnce() -> Option<BetaMax>) -> Option<String> {
+/// Warns as [`warn`] does of the codes of a run that began with random filters. `beta_max` is that of patches: where they would fire,
+/// it is the filters that do not fit.
+pub(crate) fn warn_of_random_start(
+    sparsity: &Sparsity,
+    beta: f64,
+    beta_max: impl FnOnce() -> Option<BetaMax>,
+    console: &Console,
+) {
+    if let Some(warning) = warning(sparsity, beta, beta_max, true) {
+        console.say(warning);
+    }
+}
+
+fn warning(
+    sparsity: &Sparsity,
+    beta: f64,
+    beta_max: impl FnOnce() -> Option<BetaMax>,
+    from_random: bool,
+) -> Option<String> {
     let ratio = DEFAULT_RATIO;
     if sparsity.is_mostly_empty() {
         let empty = part(sparsity.empty, sparsity.codes, "code", ["is", "are"]);
-        return Some(match beta_max().filter(|beta_max| beta > beta_max.median) {
-            Some(BetaMax { median, .. }) => {
+        return Some(match beta_max() {
+            Some(BetaMax { median, .. }) if beta > median => {
                 format!(
                     "warning: beta {} is above beta_max {} of a typical sample: {empty} all zeros; try --beta-ratio {ratio}",
                     digits(beta),
                     digits(median)
                 )
             }
-            None => format!(
+            Some(_) if from_random => format!(
+                "warning: {empty} all zeros, as the filters are hardly other than the random ones they began as; try --init patches"
+            ),
+            _ => format!(
                 "warning: beta {} is large for these data: {empty} all zeros; try --beta-ratio {ratio}, or a smaller one",
                 digits(beta)
             ),
@@ -119,10 +140,10 @@ mod tests {
     #[test]
     fn warnings() {
         let sparse = |empty, nonzeros| Sparsity { codes: 10, empty, nonzeros, values: 1000 };
-        assert_eq!(warning(&sparse(5, 20), 1.0, || None), None);
-        let empty = warning(&sparse(9, 20), 1.0, || None).unwrap();
+        assert_eq!(warning(&sparse(5, 20), 1.0, || None, true), None);
+        let empty = warning(&sparse(9, 20), 1.0, || None, false).unwrap();
         assert!(empty.contains("9 of 10 codes are all zeros") && empty.contains("try --beta-ratio 0.1"), "{empty}");
-        let dense = warning(&sparse(0, 620), 0.01, || None).unwrap();
+        let dense = warning(&sparse(0, 620), 0.01, || None, true).unwrap();
         assert!(dense.contains("62.0 % of the values") && dense.contains("--beta-ratio"), "{dense}");
     }
 }

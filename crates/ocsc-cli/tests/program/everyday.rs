@@ -91,8 +91,9 @@ fn a_run_has_a_page_and_a_model_a_sentence() {
     assert_eq!(page.matches("alt=\"photos/p").count(), 6, "three pictures of each of two held-out photos");
     let said = bench.run("info m.safetensors").ok().stdout;
     let first = said.lines().next().unwrap();
-    assert!(first.starts_with("4 colour 5x5 filters learned in 2 passes by ocsc"), "{first}");
+    assert!(first.starts_with("4 colour 5x5 filters learned from 4 samples in 2 passes by ocsc"), "{first}");
     assert!(!said.contains("update.rho"), "{said}");
+    assert_eq!(bench.run("info m.safetensors --json").ok().json()["samples"], 4);
 }
 
 #[test]
@@ -121,7 +122,7 @@ fn large_samples_are_learned_from_in_pieces() {
     bench.learn("train.npy --tile 4x4x4 --out x").refused(1, &["--tile", "2 lengths"]);
     // What is stopped goes on in the same pieces.
     bench.learn("train.npy --tile 8x6 --passes 1 --checkpoint-every 12 --out half.safetensors").ok();
-    bench.run("learn train.npy --resume half.safetensors --passes 2").refused(1, &["tile"]);
-    bench.run("learn train.npy --tile 8x6 --resume half.safetensors --passes 2 --threads 1").ok();
+    bench.run("learn train.npy --tile 6x8 --resume half.safetensors --passes 2").refused(1, &["--tile was 8x6"]);
+    bench.run("learn train.npy --resume half.safetensors --passes 2 --threads 1").ok();
     assert_eq!(dictionary_bytes(&bench.path("half.safetensors")), dictionary_bytes(&bench.path("tiled.safetensors")));
 }

@@ -47,6 +47,7 @@ mod signals;
 mod skip;
 #[cfg(unix)]
 mod stream;
+mod tile;
 mod verify;
 #[cfg(unix)]
 mod words;

@@ -5,6 +5,7 @@
 //! | tensor | `dictionary` | (K, C, spatial axes...), f32 or f64 |
 //! | metadata | `format` | `ocsc/1` |
 //! | metadata | `config` | [`Config`] as JSON |
+//! | metadata | `samples` | how many samples it was learned from, a number as text; absent where that is not known, as of streams |
 //! | metadata | `checksum`, `sha256` | see `checksum.rs`; a file written before there were checksums has neither |
 //!
 //! A checkpoint is the same file with what is needed to go on bit for bit:
@@ -48,9 +49,11 @@ const LONGEST_HEADER: u64 = 100_000_000;
 /// Holds texts by name that a program keeps in its model files.
 pub type Notes = BTreeMap<String, String>;
 
-/// Holds what a program keeps in its checkpoints besides the learner.
+/// Holds what a program keeps in its checkpoints besides the learner; of finished models, only `samples`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Attached {
+    /// How many samples the filters were learned from, where that is known.
+    pub samples: Option<usize>,
     /// What the run learns from, where that is known.
     pub data: Option<Fingerprint>,
     /// What the program wants to know again.
@@ -66,7 +69,7 @@ pub struct Saved<T: Real> {
     pub dictionary: Dictionary<T>,
     /// Where the run was, in a checkpoint.
     pub progress: Option<Progress>,
-    /// What the program that wrote a checkpoint attached.
+    /// What the program that wrote the file attached.
     pub attached: Attached,
     /// The checksum of the file, which holds; none in a file written before there were checksums.
     pub checksum: Option<String>,
@@ -126,7 +129,7 @@ pub fn save<T: Real>(path: &Path, learner: &dyn Learner<T>, progress: Option<&Pr
     save_attaching(path, learner, progress, &Attached::default())
 }
 
-/// Writes a model file as [`save`] does, with what the caller attaches to a checkpoint, which [`Saved`] gives back.
+/// Writes a model file as [`save`] does, with what the caller attaches, which [`Saved`] gives back.
 pub fn save_attaching<T: Real>(
     path: &Path,
     learner: &dyn Learner<T>,
@@ -134,12 +137,17 @@ pub fn save_attaching<T: Real>(
     attached: &Attached,
 ) -> Result<()> {
     let state = progress.map(|progress| (progress, learner.state(), attached));
-    replace_model(path, |file| encode(path, learner.config(), learner.dictionary(), state, file))
+    replace_model(path, |file| encode(path, learner.config(), learner.dictionary(), attached.samples, state, file))
 }
 
-/// Writes a model file of what was learned so far, without a learner.
-pub fn save_model<T: Real>(path: &Path, config: &Config, dictionary: &Dictionary<T>) -> Result<()> {
-    replace_model(path, |file| encode(path, config, dictionary, None, file))
+/// Writes a model file of what was learned so far, without a learner, from so many samples if that is known.
+pub fn save_model<T: Real>(
+    path: &Path,
+    config: &Config,
+    dictionary: &Dictionary<T>,
+    samples: Option<usize>,
+) -> Result<()> {
+    replace_model(path, |file| encode(path, config, dictionary, samples, None, file))
 }
 
 /// Writes a model file with [`replace_file`].
@@ -163,10 +171,19 @@ fn replace_model(path: &Path, encode: impl FnOnce(&mut dyn Write) -> Result<()>)
 
 /// Makes a model file in memory; with `progress`, a checkpoint.
 pub fn to_bytes<T: Real>(learner: &dyn Learner<T>, progress: Option<&Progress>) -> Result<Vec<u8>> {
+    to_bytes_attaching(learner, progress, &Attached::default())
+}
+
+/// Makes a model file in memory as [`to_bytes`] does, with what the caller attaches.
+pub fn to_bytes_attaching<T: Real>(
+    learner: &dyn Learner<T>,
+    progress: Option<&Progress>,
+    attached: &Attached,
+) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    let attached = Attached::default();
-    let state = progress.map(|progress| (progress, learner.state(), &attached));
-    encode(Path::new("model"), learner.config(), learner.dictionary(), state, &mut bytes)?;
+    let state = progress.map(|progress| (progress, learner.state(), attached));
+    let (config, dictionary) = (learner.config(), learner.dictionary());
+    encode(Path::new("model"), config, dictionary, attached.samples, state, &mut bytes)?;
     Ok(bytes)
 }
 
@@ -175,6 +192,7 @@ fn encode<T: Real>(
     path: &Path,
     config: &Config,
     dictionary: &Dictionary<T>,
+    samples: Option<usize>,
     state: Option<(&Progress, State<'_>, &Attached)>,
     to: &mut dyn Write,
 ) -> Result<()> {
@@ -189,6 +207,7 @@ fn encode<T: Real>(
         BTreeMap::from([("format", FORMAT.to_owned()), ("config", json(serde_json::to_string(config))?)]);
     metadata.insert(checksum::MARK.0, checksum::MARK.1.to_owned());
     metadata.insert(checksum::DIGITS, checksum::zeros());
+    metadata.extend(samples.map(|samples| ("samples", samples.to_string())));
     if let Some((progress, state, attached)) = state {
         metadata.insert("progress", json(serde_json::to_string(progress))?);
         if let Some(data) = &attached.data {
@@ -299,12 +318,14 @@ pub fn from_bytes<T: Real>(bytes: &[u8], path: &Path) -> Result<Saved<T>> {
     let notes = notes.map_err(|e| wrong("notes", "texts by name", &e))?;
     let data = metadata.get("data").map(|d| serde_json::from_str(d)).transpose();
     let data = data.map_err(|e| wrong("data", "what a run learned from", &e))?;
+    let samples = metadata.get("samples").map(|samples| samples.parse()).transpose();
+    let samples = samples.map_err(|e| wrong("samples", "the number of samples that were learned from", &e))?;
     if let Some(progress) = &progress {
         let scalar = scalar.filter(|_| checksum.is_some());
         consistent::checkpoint(progress, &config, scalar).map_err(|e| e.in_file(path))?;
     }
     let path = path.to_owned();
-    let attached = Attached { data, notes };
+    let attached = Attached { samples, data, notes };
     Ok(Saved { config, dictionary, progress, attached, checksum, dictionary_checksum, state, other_scalar, path })
 }
 

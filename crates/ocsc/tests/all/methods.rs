@@ -220,7 +220,7 @@ fn model_files_with_settings_that_were_not_heeded_still_load() {
     let plain = config(Method::Fcsc, 0.1);
     let dictionary = initial::<f64>(&plain, 1).unwrap();
     let active_set = ActiveSetConfig { nonnegative: true, ..ActiveSetConfig::default() };
-    ocsc::checkpoint::save_model(&path, &Config { active_set, ..plain }, &dictionary).unwrap();
+    ocsc::checkpoint::save_model(&path, &Config { active_set, ..plain }, &dictionary, None).unwrap();
     let saved = load::<f64>(&path).unwrap();
     assert!(saved.config.active_set.nonnegative && saved.config.method == Method::Fcsc);
     // Learning goes on without what it never obeyed.

@@ -2,6 +2,7 @@
 
 mod page;
 mod stream;
+mod warn;
 
 use crate::args::{Every, Learn};
 use crate::console::{self, Console, Interrupted, bytes, counted};
@@ -9,7 +10,7 @@ use crate::data::{Source, split_pick};
 use crate::exit::check_passed_over;
 use crate::ranks::Ranks;
 use crate::run::begin::{advised, begin, is_file, new_config, say_beta, say_needs};
-use crate::run::dataset;
+use crate::run::dataset::{self, ToLearn};
 use crate::run::fingerprint;
 use crate::run::lock::Lock;
 use crate::run::log::{Log, Resumed};
@@ -17,14 +18,12 @@ use crate::run::model::{Prepared, check_masked, say_unsealed};
 use crate::run::observer::{Checkpoints, Watch};
 use crate::run::outputs::{Outputs, is_same};
 use crate::run::pipe;
-use crate::run::sparsity;
 use anyhow::{Context, Error, Result, bail, ensure};
-use ocsc::beta::BetaMax;
 use ocsc::checkpoint::{Attached, Saved};
 use ocsc::replace::{self, check_writable, remove_leftovers};
 use ocsc::settings::Dtype;
 use ocsc::train::{Ended, Evaluation, Outcome, Progress};
-use ocsc::{Config, Learner, Real, Samples, checkpoint};
+use ocsc::{Learner, Real, Samples, checkpoint};
 use std::path::Path;
 use std::time::Duration;
 
@@ -49,19 +48,20 @@ pub fn run(args: &Learn, ranks: &Ranks, console: &Console) -> Result<()> {
             Dtype::F64 => stream::learn::<f64>(args, test.as_ref(), console),
         };
     }
-    let (source, test) = dataset::for_learning(args, resumed.as_ref(), console)?;
+    let data = dataset::for_learning(args, resumed.as_ref(), console)?;
+    let ToLearn { source, test, .. } = &data;
     if ranks.is_first() {
-        spare_inputs(args, test.iter().chain([&source]))?;
+        spare_inputs(args, test.iter().chain([source]))?;
     }
-    if let (Some(path), Some(test), true) = (&args.write_split, &test, ranks.is_first()) {
+    if let (Some(path), Some(test), true) = (&args.write_split, test, ranks.is_first()) {
         let names: String = (0..test.len()).map(|i| format!("{}\n", test.name(i))).collect();
         replace::write_file(path, names).with_context(|| format!("--write-split {}", path.display()))?;
     }
-    ranks.check_same(&source)?;
+    ranks.check_same(source)?;
     test.as_ref().map_or(Ok(()), |test| ranks.check_same(test).context("--test"))?;
     match dtype(args, resumed.as_ref())? {
-        Dtype::F32 => learn::<f32>(args, &source, test.as_ref(), ranks, console),
-        Dtype::F64 => learn::<f64>(args, &source, test.as_ref(), ranks, console),
+        Dtype::F32 => learn::<f32>(args, &data, ranks, console),
+        Dtype::F64 => learn::<f64>(args, &data, ranks, console),
     }
 }
 
@@ -73,13 +73,8 @@ fn dtype(args: &Learn, resumed: Option<&Saved<f32>>) -> Result<Dtype> {
     }
 }
 
-fn learn<T: Real>(
-    args: &Learn,
-    source: &Source,
-    test: Option<&Source>,
-    ranks: &Ranks,
-    console: &Console,
-) -> Result<()> {
+fn learn<T: Real>(args: &Learn, data: &ToLearn, ranks: &Ranks, console: &Console) -> Result<()> {
+    let ToLearn { source, test, tile } = data;
     let saved = args.resume.as_ref().map(|path| resumable::<T>(path, args, ranks)).transpose()?;
     let config = match &saved {
         Some(saved) => saved.config.clone(),
@@ -96,18 +91,20 @@ fn learn<T: Real>(
         None => dataset::channels_of_init(args, source.rank())?,
     };
     let source = &dataset::alike(source, &config.preprocess, channels, ranks, console)?;
+    let whole = &source.whole();
     if saved.is_none() && ranks.is_first() {
         // Before the first sample is read: its header says what that takes.
-        ensure_reading(source, args)?;
+        ensure_reading(whole, args)?;
     }
     let learns = config.passes > 0;
     let sizes = if learns { dataset::sizes(ranks, source, args.data.strict)? } else { Vec::new() };
-    let data = (learns && ranks.is_first()).then(|| fingerprint::of_set(args, &config, source, &sizes));
-    let attached = Attached { data, ..Attached::default() };
+    let data = (learns && ranks.is_first()).then(|| fingerprint::of_set(args, &config, source, tile.as_ref(), &sizes));
+    let attached = Attached { samples: learns.then(|| whole.len()), data, ..Attached::default() };
     let recorded = saved.as_ref().map(|saved| saved.attached.clone()).unwrap_or_default();
     let samples = Prepared::new(source, &config.preprocess).sized(&sizes);
+    let whole = Prepared::new(whole, &config.preprocess);
     let run = ranks.run(begin(args, config.clone(), saved, source.rank(), console)?);
-    let mut run = run.start(&samples).map_err(|error| advised(error, |i| source.reading(i)))?;
+    let mut run = run.start_in_pieces(&samples, &whole).map_err(|error| advised(error, |i| source.reading(i)))?;
     say_beta(&run, console);
     say_needs(&run, console);
     if args.resume.is_some() {
@@ -116,7 +113,7 @@ fn learn<T: Real>(
         run.set_progress(progress);
     }
     let channels = Some(run.learner().dictionary().shape().channels);
-    let test = test.map(|test| dataset::alike(test, &config.preprocess, channels, ranks, console)).transpose();
+    let test = test.as_ref().map(|test| dataset::alike(test, &config.preprocess, channels, ranks, console)).transpose();
     let test = test.context("--test")?;
     let test_sizes = match &test {
         Some(test) if learns => dataset::sizes(ranks, test, args.data.strict).context("--test")?,
@@ -134,7 +131,7 @@ fn learn<T: Real>(
         _ => None,
     };
     if learns && ranks.is_first() {
-        warn_of_few_updates(args, run.learner().config(), source.len(), console);
+        warn::of_few_updates(args, tile.is_some(), run.learner().config(), source.len(), console);
     }
     let log = args.log.as_deref().or(kept.as_ref().map(|log| log.path())).filter(|_| ranks.is_first());
     let log_path = log.map(Path::to_owned);
@@ -149,15 +146,13 @@ fn learn<T: Real>(
     let trained = run.train(&samples, tests.as_ref().map(|tests| tests as &dyn Samples<T>), &mut watch);
     let ended = watch.ended();
     if ranks.is_first() && trained.is_ok() {
-        let (config, filter) = (run.learner().config(), run.learner().dictionary().shape());
-        let beta_max = || BetaMax::of_patches::<T>(config, filter, &samples, false).ok();
-        sparsity::warn(&ended.sparsity, config.beta, beta_max, console);
+        warn::of_sparsity(args, tile.is_some(), run.learner(), &ended.sparsity, &whole, console);
     }
     match trained {
         Ok(outcome) if ranks.is_first() => {
             let finished = finish(args, run.learner(), &outcome, ended.tested, &attached, console);
             if let Some(log) = &log_path {
-                page::write(args, log, run.learner(), &outcome, &samples, tests.as_ref(), console)?;
+                page::write(args, log, run.learner(), &outcome, &whole, tests.as_ref(), console)?;
             }
             finished
         }
@@ -168,26 +163,6 @@ fn learn<T: Real>(
         }
         Err(error) => Err(error.into()),
     }
-}
-
-/// Filters of fewer updates than this are hardly other than those at the start.
-const FEW_UPDATES: usize = 20;
-
-/// Says how a run can make more updates that makes too few of them.
-fn warn_of_few_updates(args: &Learn, config: &Config, n_samples: usize, console: &Console) {
-    let updates = n_samples.div_ceil(config.batch_size.max(1)).saturating_mul(config.passes);
-    if updates >= FEW_UPDATES || config.method.is_batch() || args.resume.is_some() {
-        return;
-    }
-    let tile = if args.tile.is_none() && args.data.reading.crop.is_none() {
-        "--tile SIZE (pieces of large samples) or "
-    } else {
-        ""
-    };
-    console.say(format!(
-        "{} in all, of which filters learn little: {tile}more --passes give more",
-        counted(updates, "update")
-    ));
 }
 
 /// Writes the model and reports; an interrupted run leaves a checkpoint and fails.
