@@ -75,6 +75,10 @@ def test_windows_are_put_together_again():
     assert back.shape == x.shape and np.square(back - x).sum() < 0.1 * np.square(x).sum()
     again = pickle.loads(pickle.dumps(codes)).events(threshold=0.2)
     np.testing.assert_array_equal(events, again)
+    # The function cuts and names times as the estimator does.
+    same = ocsc.code(x, model.filters_, 0.01, tol=1e-3, boundary="free", axes="T", window="0.4s", sfreq=250)
+    np.testing.assert_array_equal(same.windows, codes.windows)
+    np.testing.assert_array_equal(same.events(threshold=0.2), events)
     # A rest shorter than half a window goes with the last; lists and channels too.
     pair = [np.stack([x, x])[:, :340], np.stack([x, x])[:, :360]]
     both = ocsc.OnlineCSC(n_filters=2, filter_shape=16, axes="CT", window=100).fit(pair).transform(pair)

@@ -215,6 +215,24 @@ def test_events(coded):
         plot.events(np.ones(3))
 
 
+def test_a_filter_has_one_colour_in_all_pictures(coded):
+    x, codes, _ = coded
+    events = codes.events(min_distance=1)
+    chosen = [2, 0]
+    raster = plot.activations(x, codes, filters=chosen)[1]
+    strokes = {k: tuple(lines.get_color()[0]) for k, lines in zip(chosen, raster.collections[: len(chosen)])}
+    dots = plot.events(events[np.isin(events["filter"], chosen)])
+    for k, drawn in zip(sorted(chosen), dots.collections):
+        assert tuple(drawn.get_facecolor()[0]) == strokes[k]
+
+
+def test_labels_of_a_dictionary_can_be_read(coded):
+    *_, model = coded
+    for ax in (plot.dictionary(model), plot.dictionary(filters(100, 8, 8), numbers=True)):
+        assert ax.texts and min(text.get_fontsize() for text in ax.texts) >= 7
+        assert ax.figure.get_figwidth() >= 6
+
+
 def test_topomaps_need_mne(coded):
     *_, model = coded
     try:

@@ -39,6 +39,19 @@ def test_the_same_settings_give_the_same_bits(program, tmp_path):
     assert ours.beta_ == theirs.beta_ and np.array_equal(ours.filters_, theirs.filters_)
 
 
+def test_models_say_how_many_samples_they_were_learned_from(program, tmp_path):
+    images = smooth(5)
+    said = lambda name: json.loads(program("info", name, "--json"))["samples"]  # noqa: E731
+    model = OnlineCSC(n_filters=3, filter_shape=(5, 5), beta=0.3).fit(images)
+    model.save(tmp_path / "m.safetensors")
+    model.save(tmp_path / "c.safetensors", checkpoint=True)
+    ocsc.load(tmp_path / "m.safetensors").save(tmp_path / "again.safetensors")
+    assert [said(name) for name in ("m.safetensors", "c.safetensors", "again.safetensors")] == [5, 5, 5]
+    # Of a stream nobody knows.
+    model.partial_fit(images[:2]).save(tmp_path / "more.safetensors")
+    assert said("more.safetensors") is None
+
+
 def test_a_model_of_the_package_is_used_by_the_program(program, tmp_path):
     images = smooth(4)
     np.save(tmp_path / "x.npy", images)

@@ -15,6 +15,9 @@ PAPER, RULE = "#f6f6f4", "#cdcdc8"
 TEXT = "#555550"
 """Small labels."""
 
+SMALLEST = 7.5
+"""The size of the smallest letters, in points."""
+
 
 def new_axes(rows: int, columns: int, width: float, height: float, **options: Any) -> npt.NDArray[Any]:
     """Returns a new figure's axes (rows, columns), of this size in inches."""
@@ -25,6 +28,11 @@ def new_axes(rows: int, columns: int, width: float, height: float, **options: An
     _, grid = plt.subplots(rows, columns, figsize=(width, height), squeeze=False, layout="constrained", **options)
     axes: npt.NDArray[Any] = grid
     return axes
+
+
+def ink(number: int) -> str:
+    """Returns the colour of the filter of this number, the same in all pictures."""
+    return INKS[number % len(INKS)]
 
 
 def duration(values: float, sfreq: float | None) -> str:

@@ -13,7 +13,7 @@ from . import _native
 from ._codes import Code, Codes, concatenate, from_native
 from ._coding import assemble, check_codes, code_all, code_margin, full_filters, groups, is_single, reconstruct_one
 from ._convert import dtype_of, threads_of
-from ._inputs import Layout, Reader, source_of, split_weights
+from ._inputs import Layout, Reader, source_of, split_weights, window_length
 
 if TYPE_CHECKING:
     from ._estimator import OnlineCSC
@@ -42,6 +42,8 @@ def code(
     nonzeros: int | None = None,
     coder: str = "active-set",
     joint: bool = False,
+    window: int | str | None = None,
+    sfreq: float | None = None,
 ) -> Codes:
     """Codes samples sparsely with given filters.
 
@@ -60,7 +62,7 @@ def code(
         As for `OnlineCSC`.
     mask : array or list of arrays, optional
         Which values were observed; or weights from 0 to 1 that say how much each counts.
-    penalty, loss, refit, error, explained, nonzeros, coder, joint
+    penalty, loss, refit, error, explained, nonzeros, coder, joint, window, sfreq
         As for `OnlineCSC`.
 
     Returns
@@ -82,7 +84,7 @@ def code(
     """
     full = full_filters(filters, axes)
     rank = full.ndim - 2
-    source = source_of(X, axes, rank, mask)
+    source = source_of(X, axes, rank, mask, window_length(window, sfreq))
     settings = {
         "beta": beta,
         "tol": tol,
@@ -103,7 +105,9 @@ def code(
         "coder": coder,
         "joint": joint,
     }
-    return code_all(settings, full, source, threads_of(threads))
+    codes = code_all(settings, full, source, threads_of(threads))
+    codes.sfreq = sfreq
+    return codes
 
 
 @dataclass

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ._canvas import INKS, RULE, TEXT, new_axes
+from ._canvas import INKS, RULE, TEXT, ink, new_axes
 from ._codes import Codes
 from ._coding import reconstruct_one
 from ._estimator import OnlineCSC
@@ -137,7 +137,7 @@ def _draw_raster(ax: Axes, events: Array, chosen: list[int], rate: float | None)
         time = own["position"] / (rate or 1.0)
         ax.axhline(-row, color=RULE, linewidth=0.6, zorder=0)
         height = 0.47 * np.clip(own["amplitude"] / scale, -1, 1)
-        ax.vlines(time, -row, -row + height, color=INKS[row % len(INKS)], linewidth=1.0)
+        ax.vlines(time, -row, -row + height, color=ink(k), linewidth=1.0)
     ax.set_yticks([-row for row in range(len(chosen))], [str(k) for k in chosen], fontsize="small")
     ax.set_ylim(-max(len(chosen), 1) + 0.4, 0.6)
     ax.set_ylabel("filter")
@@ -156,7 +156,7 @@ def events(
 ) -> Axes:
     """Draws the events of one sample: on its signal or image, if it is given, else alone.
 
-    Filters have colours of their own, the six most frequent; others are grey. Dots on images, and dots without a signal, have an area
+    A filter has the colour of its number, as in `activations`; the six most frequent are named. Dots on images, and dots without a signal, have an area
     by the magnitude of the amplitude.
 
     Parameters
@@ -204,10 +204,6 @@ def _sizes(own: Array) -> Array:
     return areas
 
 
-def _ink(k: int, first: list[int]) -> str:
-    return INKS[first.index(k)] if k in first else "#8d8d88"
-
-
 def _signal_events(
     ax: Axes, own: Array, x: npt.ArrayLike | None, sfreq: float | None, first: list[int], numbers: list[int]
 ) -> None:
@@ -225,10 +221,10 @@ def _signal_events(
         mine = own["filter"] == k
         label = f"filter {k} ({int(mine.sum())})" if k in first else None
         if signal is None:
-            ax.scatter(place[mine], np.full(int(mine.sum()), -numbers.index(k)), sizes[mine], color=_ink(k, first), linewidth=0)
+            ax.scatter(place[mine], np.full(int(mine.sum()), -numbers.index(k)), sizes[mine], color=ink(k), linewidth=0)
         else:
             height = signal[np.clip(own["position"][mine], 0, len(signal) - 1)]
-            ax.scatter(place[mine], height, 22, color=_ink(k, first), linewidth=0, zorder=2, label=label)
+            ax.scatter(place[mine], height, 22, color=ink(k), linewidth=0, zorder=2, label=label)
     if signal is None:
         ax.set_yticks([-i for i in range(len(numbers))], [str(k) for k in numbers], fontsize="small")
         ax.set_ylim(-max(len(numbers), 1) + 0.4, 0.6)
@@ -248,9 +244,8 @@ def _image_events(ax: Axes, own: Array, image: Array | None, first: list[int]) -
     sizes = _sizes(own)
     for k in np.unique(own["filter"]):
         mine = own["filter"] == k
-        ink = _ink(int(k), first)
         label = f"filter {k} ({int(mine.sum())})" if int(k) in first else None
-        ax.scatter(own["x"][mine], own["y"][mine], 2 * sizes[mine], facecolors="none", edgecolors=ink, linewidth=1.4, label=label)
+        ax.scatter(own["x"][mine], own["y"][mine], 2 * sizes[mine], facecolors="none", edgecolors=ink(int(k)), linewidth=1.4, label=label)
     if image is None:
         ax.set_aspect("equal")
         ax.invert_yaxis()

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import metrics
-from ._canvas import INKS, PAPER, RULE, TEXT, duration, new_axes
+from ._canvas import INKS, PAPER, RULE, SMALLEST, TEXT, duration, new_axes
 from ._codes import Codes
 from ._coding import full_filters
 from ._estimator import RECORD, OnlineCSC
@@ -35,6 +35,9 @@ SAMPLES_AND_SECONDS = {"samples": "samples", "seconds": "seconds of learning", "
 
 WIDE = {"x": 100.0, "y": 10.0}
 """From this ratio of the largest value to the smallest, a logarithmic axis pays."""
+
+CELL = 0.075
+"""The width of a letter of the smallest labels, in inches, with some room."""
 
 
 # Dictionaries
@@ -104,14 +107,15 @@ def dictionary(
     aspect = 1.0 if is_signal else panels * width / height
     across = _columns(n, aspect) if columns is None else max(1, min(int(columns), n))
     down = -(-n // across)
-    if ax is None:
-        # Line plots are twice as wide as high.
-        ratio = across * (2.0 if is_signal else aspect) / down
-        ax = new_axes(1, 1, 6.0, min(max(6.0 / ratio, 1.0), 12.0) + 0.4)[0, 0]
-        assert ax is not None
     labels = [str(k) if counts is None else f"{k}: {counts[k]}" for k in chosen]
     if not (is_signal or counts is not None if numbers is None else numbers):
         labels = []
+    if ax is None:
+        # Line plots are twice as wide as high; labels need room.
+        ratio = across * (2.0 if is_signal else aspect) / down
+        inches = min(max(6.0, CELL * across * max(map(len, labels), default=0)), 12.0)
+        ax = new_axes(1, 1, inches, min(max(inches / ratio, 1.0), 12.0) + 0.4)[0, 0]
+        assert ax is not None
     if is_signal:
         rate = filters.sfreq if sfreq is None and isinstance(filters, OnlineCSC) else sfreq
         _lines(ax, shown[:, :, 0, 0], across, down, labels, rate)
@@ -212,7 +216,7 @@ def _label_tiles(ax: Axes, filters: Array, across: int, labels: list[str]) -> No
     for i, label in enumerate(labels):
         top, left = i // across * (height + gap), i % across * (tile_width + gap)
         style = {"facecolor": "white", "alpha": 0.7, "edgecolor": "none", "pad": 0.6}
-        ax.text(left - 0.4, top - 0.4, label, fontsize=5.5, color="#20201e", ha="left", va="top", bbox=style)
+        ax.text(left - 0.4, top - 0.4, label, fontsize=SMALLEST, color="#20201e", ha="left", va="top", bbox=style)
 
 
 def _order(full: Array, order: str | Sequence[int] | Array | None, counts: Array | None) -> list[int]:
@@ -247,13 +251,13 @@ def _lines(ax: Axes, filters: Array, across: int, down: int, labels: list[str], 
             ax.plot(left + place, middle + reach * filters[i, c], color=INKS[c % len(INKS)], linewidth=0.8, zorder=2)
         if labels:
             style = {"facecolor": PAPER, "alpha": 0.8, "edgecolor": "none", "pad": 0.6}
-            ax.text(left + 0.04, middle + 0.47, labels[i], fontsize=6, color=TEXT, ha="left", va="top", zorder=3, bbox=style)
+            ax.text(left + 0.04, middle + 0.47, labels[i], fontsize=SMALLEST, color=TEXT, ha="left", va="top", zorder=3, bbox=style)
     bottom = -(down - 1) * (1 + gap) - 0.5
     # One axis of time, below the first column: all cells have the same.
     for end, length in ((margin, 0), (2 - margin, width - 1)):
         ax.vlines(end, bottom - 0.05, bottom, color=TEXT, linewidth=0.6)
         text = "0" if length == 0 else duration(length, rate)
-        ax.text(end, bottom - 0.07, text, fontsize=6, color=TEXT, ha="left" if length == 0 else "right", va="top")
+        ax.text(end, bottom - 0.07, text, fontsize=SMALLEST, color=TEXT, ha="left" if length == 0 else "right", va="top")
     ax.set_xlim(0, across * (2 + gap) - gap)
     ax.set_ylim(bottom - 0.25, 0.5)
     ax.set_aspect("equal")
