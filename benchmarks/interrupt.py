@@ -71,7 +71,7 @@ def main() -> None:
         out = ['--out', 'n.st', *SETTINGS]
         cases = [
             ('learn', ['learn', 'many.npy', *out], 'learning'),
-            ('learn, samples of 512x512', ['learn', 'large.npy', *out], 'learning'),
+            ('learn, samples of 512x512', ['learn', 'large.npy', '--tile', 'whole', *out], 'learning'),
             (f'learn --batch {args.samples}', ['learn', 'many.npy', '--batch', str(args.samples), *out], 'batch coded'),
             ('learn, in the test evaluation', ['learn', 'few.npy', '--test', 'many.npy', *out], 'testing'),
             ('evaluate', ['evaluate', 'm.st', 'many.npy', *two], 'evaluating'),

@@ -95,7 +95,7 @@ def ours(program, threads, trials, ratio, passes, folder):
     np.save(data, trials.astype(np.float32))
     log.unlink(missing_ok=True)
     call = f"learn {data} --axes NCW --out {model} --force --quiet --rank1 --filters {ATOMS} --size {LENGTH} --beta-ratio {ratio}"
-    call += f" --passes {passes} --init patches --boundary zero --nonnegative --recenter --threads {threads} --log {log}"
+    call += f" --passes {passes} --tile whole --init patches --boundary zero --nonnegative --recenter --threads {threads} --log {log}"
     subprocess.run([program, *call.split()], check=True, stdout=subprocess.DEVNULL)
     seconds = json.loads(log.read_text().splitlines()[-1])["cpu_seconds"]
     return *factors(load_file(model)["dictionary"]), seconds

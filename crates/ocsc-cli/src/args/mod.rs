@@ -74,7 +74,7 @@ pub(crate) enum Command {
     Events(Events),
     /// Turn codes back into images
     #[command(
-        after_help = "Examples:\n  ocsc reconstruct model.safetensors codes/ --out images/\n  ocsc reconstruct model.safetensors codes/ --out images/ --original photos/\n  ocsc reconstruct model.safetensors codes/ --out sources/ --each-filter    (what each filter stands for)\n\nCodes describe samples after preprocessing. What it took out (mean, smooth part, contrast) is not in them, so it is\ntaken from the originals, which are found by the paths that the codes recorded: name the data as for `ocsc code`."
+        after_help = "Examples:\n  ocsc reconstruct model.safetensors codes/ --out images/\n  ocsc reconstruct model.safetensors codes/ --out images/ --original photos/\n  ocsc reconstruct model.safetensors codes/ --out sources/ --each-filter    (what each filter stands for)\n  ocsc reconstruct model.safetensors codes/ --out stacks/ --original cells.tif --format tiff    (pages and depth of the original)\n  ocsc reconstruct model.safetensors codes/ --out film.y4m --original frames/ --raw\n\nCodes describe samples after preprocessing. What it took out (mean, smooth part, contrast) is not in them, so it is\ntaken from the originals, which are found by the paths that the codes recorded: name the data as for `ocsc code`."
     )]
     Reconstruct(Reconstruct),
     /// Objective, duality gap, PSNR and non-zeros on a set of samples
@@ -270,10 +270,10 @@ pub struct Learn {
     #[command(flatten)]
     pub(crate) data: DataArgs,
     /// Learn from pieces of this size, 64 (on every axis), 64x64, 8x64x64, in every pass as many of each sample as would cover it, from
-    /// other places: for few and large samples, each of which would be one update. `whole` learns from samples as they are
-    /// [default: of fewer than 50 samples, pieces of 8 filter lengths, of signals and images at least 64, on axes where a sample
-    /// has at least twice that; whole with --preset paper, --crop, --window, --coefficient-weights and methods that keep their
-    /// samples; with --resume as recorded]
+    /// other places: for few and large samples, each of which would be one update. `whole` learns from samples as they are, as
+    /// Python's `fit` always does [default: of fewer than 50 samples, pieces of 8 filter lengths, of signals and images at least
+    /// 64, on axes where a sample has at least twice that; whole with --preset paper, --crop, --window, --coefficient-weights
+    /// and methods that keep their samples; with --resume as recorded]
     #[arg(long, value_name = "SIZE|whole", conflicts_with = "crop")]
     pub(crate) tile: Option<Tile>,
     /// With --crop: pieces of each sample in a pass [default: 1]
@@ -404,15 +404,19 @@ pub(crate) struct Reconstruct {
     pub(crate) model: PathBuf,
     /// Folder of codes, as written by `ocsc code`
     pub(crate) codes: PathBuf,
-    /// Folder for the images; made if absent
+    /// Folder for the images; made if absent. With --raw, a file
     #[arg(long, value_name = "DIR")]
     pub(crate) out: PathBuf,
     /// Leave out the codes whose images are in the folder already, as an interrupted call left them
     #[arg(long)]
     pub(crate) skip_existing: bool,
-    /// What to write: exact arrays, pictures stretched to their range (with --original, to that of the original), or both
+    /// What to write: exact arrays, pictures stretched to their range (with --original, to that of the original), both, or TIFF
     #[arg(long, value_enum, default_value = "both")]
     pub(crate) format: Format,
+    /// Write the frames of all codes, in the order of their names, to one file, --out: raw 8-bit frames (gray or rgb24), or for a
+    /// name that ends in .y4m a gray video; 0 is black and 1 white, and with preprocessing --original is needed
+    #[arg(long, conflicts_with_all = ["format", "each_filter", "skip_existing"])]
+    pub(crate) raw: bool,
     /// Reconstruct what these filters alone stand for, by their numbers from 0: 3,5
     #[arg(long, value_delimiter = ',', value_name = "K,K,...")]
     pub(crate) only: Vec<usize>,
@@ -619,5 +623,15 @@ pub(crate) struct Info {
 pub(crate) enum Format {
     Npy,
     Png,
+    /// Arrays, and pictures of what is one; with --original the stacks of TIFF files besides
     Both,
+    /// One file of pages for each volume, cube of channels or image: floats, or with --original the stack, name and depth of a TIFF
+    Tiff,
+}
+
+impl Format {
+    /// Whether exact values are written: arrays, and recordings.
+    pub(crate) fn holds_values(self) -> bool {
+        matches!(self, Format::Npy | Format::Both)
+    }
 }

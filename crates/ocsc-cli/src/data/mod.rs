@@ -46,7 +46,7 @@ mod select;
 mod stack;
 #[cfg(test)]
 mod tests;
-mod tiff;
+pub(crate) mod tiff;
 pub(crate) mod wav;
 mod window;
 pub(crate) mod write;
@@ -72,6 +72,7 @@ use stack::Stack;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tiff::Pages;
+use tiff::write::InStack;
 
 /// What the numbers and sizes of samples take that are held of each.
 const BYTES_PER_SAMPLE: u64 = 24;
@@ -290,6 +291,15 @@ impl Source {
     pub(crate) fn picture(&self, index: usize) -> Option<&Path> {
         let (part, _) = self.find(index)?;
         (part.len == 1 && matches!(part.content, Content::Image(_) | Content::Pages(_))).then(|| Path::new(&part.name))
+    }
+
+    /// A file name for the pages that sample `index` was read from, and where it lies among them; none of what has no pages.
+    pub(crate) fn in_stack(&self, index: usize) -> Result<Option<(String, InStack)>> {
+        let Some((part, i)) = self.find(index) else { return Ok(None) };
+        let Content::Pages(pages) = &part.content else { return Ok(None) };
+        let ending = Path::new(&part.name).extension().unwrap_or_default().to_string_lossy();
+        let place = pages.in_stack(i).with_context(|| part.name.clone())?;
+        Ok(Some((format!("{}.{ending}", part.stem), place)))
     }
 
     /// Whether all samples are images (true) or signals and arrays (false); none if both occur.
@@ -530,7 +540,8 @@ impl<T: Real> Samples<T> for Source {
 
     fn draw(&self, index: usize, pass: usize) -> ocsc::Result<Sample<T>> {
         let number = self.number(index).unwrap_or(index);
-        let piece = self.pieces.as_ref().and_then(|pieces| pieces.numbers.get(index)).map_or(0, |piece| *piece as usize);
+        let piece =
+            self.pieces.as_ref().and_then(|pieces| pieces.numbers.get(index)).map_or(0, |piece| *piece as usize);
         self.read(index, |crop, sample| crop.anywhere(sample, self.seed, number, pass, piece))
     }
 

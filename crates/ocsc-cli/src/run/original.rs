@@ -4,6 +4,7 @@
 //! repeating it on the original.
 
 use crate::data::Facts;
+use crate::data::tiff::write::InStack;
 use crate::run::model::Prepared;
 use crate::run::pairing::pair;
 use anyhow::{Context, Result};
@@ -39,6 +40,13 @@ impl<'a> Originals<'a> {
         let range = if source.is_images() == Some(true) { (0.0, FULL_SCALE) } else { original.extremes() };
         let back = undo.apply(reconstruction).with_context(|| source.name(*index))?;
         Ok((back, range))
+    }
+}
+
+impl Originals<'_> {
+    /// The name of the file of pages that the code at `path` was made of, and where its sample lies in it; none of other files.
+    pub(crate) fn in_stack(&self, path: &Path) -> Result<Option<(String, InStack)>> {
+        self.pairs.get(path).map_or(Ok(None), |index| self.samples.source.in_stack(*index))
     }
 }
 

@@ -108,3 +108,20 @@ fn tune_recommends_and_draws() {
         assert!(ran.code != Some(0) && ran.stderr.contains(expected), "{wrong}: {}", ran.stderr);
     }
 }
+
+#[test]
+fn empty_codes_of_random_filters_are_not_blamed_on_beta() {
+    let bench = Bench::new();
+    let wave = |t: usize| if t % 500 < 256 { ((t % 500) as f32 / 6.0).sin() } else { 0.0 };
+    write_npy(&bench.path("sines.npy"), &ndarray::Array1::from_shape_fn(8000, wave));
+    let learn = |words: &str| {
+        let call = format!("learn sines.npy --axes T --size 256 --filters 2 --threads 1 --out {words}");
+        bench.run(&call).ok().stderr
+    };
+    let said = learn("a --beta-ratio 0.4");
+    assert!(said.contains("warning: 4 of 4 codes are all zeros") && said.contains("try --init patches"), "{said}");
+    let said = learn("b --beta-ratio 0.4 --init patches");
+    assert!(!said.contains("warning"), "the cure works: {said}");
+    let said = learn("c --beta 1e6");
+    assert!(said.contains("is above beta_max") && said.contains("try --beta-ratio"), "{said}");
+}

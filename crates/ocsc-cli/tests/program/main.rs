@@ -34,6 +34,7 @@ mod masks;
 mod memory;
 mod original;
 mod other_data;
+mod pages;
 mod penalty;
 mod refuse_data;
 mod refuse_models;

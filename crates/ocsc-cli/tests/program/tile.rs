@@ -62,7 +62,8 @@ fn images_of_few_filter_lengths_and_what_says_otherwise_stay_whole() {
     let bench = Bench::new();
     std::fs::create_dir(bench.path("photos")).unwrap();
     (0..3).for_each(|i| picture(100, 100, i).save(bench.path(&format!("photos/{i}.png"))).unwrap());
-    let samples = |words: &str| bench.run(&format!("learn {words} --threads 1 --json --out x")).ok().json()["samples"].clone();
+    let samples =
+        |words: &str| bench.run(&format!("learn {words} --threads 1 --json --out x")).ok().json()["samples"].clone();
     assert_eq!(samples("photos --filters 2 --size 11"), 3, "as the paper's images");
     write_npy(&bench.path("wide.npy"), &stack(2, 30, 200, 1));
     let wide = "wide.npy --filters 2 --size 5";

@@ -44,7 +44,8 @@ impl Inversion<'_> {
         let frame = Frame::new(self.shape, atoms.shape)?;
         for (step, error) in self.steps.iter().copied().enumerate().filter(|(_, error)| *error > 0.0) {
             if options.learn_here {
-                let adapt = Adapt { error, rounds: 1, most: adapt::MOST, patches: PATCHES, seed: options.seed, first: step };
+                let adapt =
+                    Adapt { error, rounds: 1, most: adapt::MOST, patches: PATCHES, seed: options.seed, first: step };
                 adapt.run(&mut atoms, &[(frame, &guess)], monitor)?;
             }
             let pass = Pass {

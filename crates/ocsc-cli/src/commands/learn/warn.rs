@@ -15,11 +15,8 @@ pub(super) fn of_few_updates(args: &Learn, in_pieces: bool, config: &Config, n_s
     if updates >= FEW_UPDATES || config.method.is_batch() || args.resume.is_some() {
         return;
     }
-    let tile = if !in_pieces && args.data.reading.crop.is_none() {
-        "--tile SIZE (pieces of large samples) or "
-    } else {
-        ""
-    };
+    let tile =
+        if !in_pieces && args.data.reading.crop.is_none() { "--tile SIZE (pieces of large samples) or " } else { "" };
     console.say(format!(
         "{} in all, of which filters learn little: {tile}more --passes give more",
         counted(updates, "update")

@@ -1,16 +1,22 @@
 //! `ocsc reconstruct`: codes back to samples.
 
+mod frames;
+mod stacks;
+
 use super::belonging::Belonging;
 use crate::args::{Format, Reconstruct};
 use crate::console::{self, Console, Interrupted, counted, share};
+use crate::data::tiff::write as tiff;
 use crate::data::{Facts, Source, channels_before, codes, wav, write};
 use crate::run::folder::{code_files, make_folder, say_existing};
 use crate::run::model::{self, Prepared};
 use crate::run::original::Originals;
 use crate::run::outputs::Outputs;
 use anyhow::{Context, Result, bail, ensure};
-use ocsc::settings::Dtype;
+use ocsc::preprocess::Preprocess;
+use ocsc::settings::{Boundary, Dtype};
 use ocsc::{Code, Dictionary, Sample, replace};
+use stacks::Stacks;
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -28,7 +34,9 @@ pub(crate) fn run(args: &Reconstruct, console: &Console) -> Result<()> {
     };
     check_filters(args, saved.dictionary.n_filters())?;
     let paths = code_files(&args.codes)?;
-    spare_inputs(args, source.as_ref(), &paths, &saved.dictionary, console)?;
+    if !args.raw {
+        spare_inputs(args, source.as_ref(), &paths, &saved.dictionary, console)?;
+    }
     // All of it before anything is written.
     let belonging = Belonging { saved: &saved, args, source: source.as_ref() };
     let (facts, preprocess) = belonging.check(&paths, console)?;
@@ -39,68 +47,117 @@ pub(crate) fn run(args: &Reconstruct, console: &Console) -> Result<()> {
         Some(source) => Some(Originals::new(Prepared::new(source, preprocess), &paths, &facts)?),
         None => None,
     };
+    let (dictionary, boundary) = (&saved.dictionary, saved.config.boundary);
+    let back = Back { args, dictionary, boundary, preprocess, originals };
+    if args.raw {
+        return frames::run(args, &back, source.as_ref(), &paths, console);
+    }
     let mut recordings = Recordings::new(args, &facts);
-    recordings.spare(source.as_ref(), &paths, saved.dictionary.n_filters())?;
-    let (dictionary, boundary, dtype) = (saved.dictionary, saved.config.boundary, saved.config.dtype);
-    let parts = parts(args, dictionary.n_filters());
+    recordings.spare(source.as_ref(), &paths, dictionary.n_filters())?;
+    let mut stacks = Stacks::new(args, back.originals.as_ref(), &paths, console)?;
+    stacks.spare(args, source.as_ref(), &paths)?;
     make_folder(&args.out)?;
     replace::remove_leftovers_in(&args.out);
     console::catch_interrupts();
-    let mut bar = console.progress("reconstructing", paths.len(), 0);
-    let mut no_pictures = 0;
-    for (done, path) in paths.iter().enumerate() {
-        if console::interrupted() {
-            let why = format!(
-                "interrupted after {done} of {}; --skip-existing goes on from here",
-                counted(paths.len(), "code")
-            );
-            return Err(Interrupted(why).into());
-        }
-        let (code, rank) = codes::read_code::<f64>(path)?;
-        // The first axis of codes of single channels is the channel.
-        let (rank, channels) = match preprocess.is_per_channel() {
-            true => (rank.saturating_sub(1), code.shape()[2 - dictionary.rank().min(2)]),
-            false => (rank, dictionary.shape().channels),
-        };
-        let here = || path.display().to_string();
-        let mut is_picture = true;
-        for part in &parts {
-            let results = Results::of(args, path, *part, dictionary.n_filters(), [rank, channels]);
-            is_picture &= results.png.is_some();
-            let is_heard = recordings.is_there(done, *part, dictionary.n_filters())?;
-            if args.skip_existing && is_heard && results.are_there()? {
-                continue;
-            }
-            let code = chosen(&code, *part, args).with_context(here)?;
-            let sample = code.reconstruct(&dictionary, boundary).with_context(here)?;
-            let (sample, range) = match &originals {
-                Some(originals) => originals.bring_back(path, sample).with_context(here)?,
-                None => {
-                    let range = sample.extremes();
-                    (preprocess.with_channels(sample, dictionary.rank()), range)
-                }
-            };
-            results.write(&sample, rank, range, dtype)?;
-            recordings.add(done, *part, &sample)?;
-        }
-        recordings.finish(done, dictionary.n_filters())?;
-        no_pictures += usize::from(args.format == Format::Both && !is_picture);
-        bar.advance(1, "");
-    }
-    drop(bar);
+    let no_pictures = back.write_all(&paths, saved.config.dtype, &mut recordings, &mut stacks, console)?;
     if no_pictures > 0 {
         console.say(format!(
             "{} no picture (a signal, a volume, or of other than 1 or 3 channels): .npy only",
             share(no_pictures, paths.len(), "reconstruction", ["is", "are"])
         ));
     }
-    if originals.is_some() && !preprocess.has_inverse() {
+    if back.originals.is_some() && !preprocess.has_inverse() {
         console.say("an edge taper cannot be undone: the border of the reconstructions stays blended");
     }
-    let n_recordings = recordings.left.len();
-    let heard =
-        if n_recordings > 0 { format!(", {} put together", counted(n_recordings, "recording")) } else { String::new() };
-    console.result(format!("{} in {}{heard}", counted(paths.len(), "reconstruction"), args.out.display()))
+    let put_together = [(recordings.left.len(), "recording"), (stacks.written, "stack")];
+    let put_together = put_together.iter().filter(|(n, _)| *n > 0);
+    let put_together: String = put_together.map(|(n, what)| format!(", {} put together", counted(*n, what))).collect();
+    console.result(format!("{} in {}{put_together}", counted(paths.len(), "reconstruction"), args.out.display()))
+}
+
+/// The way back from codes to samples.
+struct Back<'a> {
+    args: &'a Reconstruct,
+    dictionary: &'a Dictionary<f64>,
+    boundary: Boundary,
+    preprocess: &'a Preprocess,
+    originals: Option<Originals<'a>>,
+}
+
+impl Back<'_> {
+    /// Returns what a code stands for, or one filter of it, as before preprocessing where the originals are known; and the range to
+    /// draw it in.
+    fn sample(&self, path: &Path, code: &Code<f64>, part: Option<usize>) -> Result<(Sample<f64>, (f64, f64))> {
+        let here = || path.display().to_string();
+        let code = chosen(code, part, self.args).with_context(here)?;
+        let sample = code.reconstruct(self.dictionary, self.boundary).with_context(here)?;
+        match &self.originals {
+            Some(originals) => originals.bring_back(path, sample).with_context(here),
+            None => {
+                let range = sample.extremes();
+                Ok((self.preprocess.with_channels(sample, self.dictionary.rank()), range))
+            }
+        }
+    }
+
+    /// Writes what all codes stand for, and returns how many are no pictures.
+    fn write_all(
+        &self,
+        paths: &[PathBuf],
+        dtype: Dtype,
+        recordings: &mut Recordings<'_>,
+        stacks: &mut Stacks,
+        console: &Console,
+    ) -> Result<usize> {
+        let (args, dictionary) = (self.args, self.dictionary);
+        let n_filters = dictionary.n_filters();
+        let parts = parts(args, n_filters);
+        let mut bar = console.progress("reconstructing", paths.len(), 0);
+        let mut no_pictures = 0;
+        for (done, path) in paths.iter().enumerate() {
+            if console::interrupted() {
+                let why = format!(
+                    "interrupted after {done} of {}; --skip-existing goes on from here",
+                    counted(paths.len(), "code")
+                );
+                return Err(Interrupted(why).into());
+            }
+            let (code, rank) = codes::read_code::<f64>(path)?;
+            // The first axis of codes of single channels is the channel.
+            let (rank, channels) = match self.preprocess.is_per_channel() {
+                true => (rank.saturating_sub(1), code.shape()[2 - dictionary.rank().min(2)]),
+                false => (rank, dictionary.shape().channels),
+            };
+            let is_paged = rank > 1 || args.format != Format::Tiff;
+            ensure!(is_paged, "{}: --format tiff: expected images or volumes, found a signal", path.display());
+            let mut is_picture = true;
+            for part in &parts {
+                let results = Results::of(args, path, *part, n_filters, [rank, channels]).beside(stacks.has(done));
+                is_picture &= results.png.is_some();
+                let is_put = recordings.is_there(done, *part, n_filters)? && stacks.is_there(done)?;
+                if args.skip_existing && is_put && results.are_there()? {
+                    continue;
+                }
+                let (sample, range) = self.sample(path, &code, *part)?;
+                results.write(&sample, rank, range, dtype)?;
+                recordings.add(done, *part, &sample)?;
+                stacks.add(done, &sample)?;
+            }
+            recordings.finish(done, n_filters)?;
+            no_pictures += usize::from(args.format == Format::Both && !is_picture);
+            bar.advance(1, "");
+        }
+        Ok(no_pictures)
+    }
+}
+
+/// The files that the call reads.
+fn inputs(args: &Reconstruct, originals: Option<&Source>, codes: &[PathBuf]) -> Outputs {
+    let mut files = Outputs::default();
+    files.read("the model", [&args.model]);
+    files.read("one of the originals", originals.into_iter().flat_map(Source::files));
+    files.read("one of the codes", codes);
+    files
 }
 
 /// Checks that no reconstruction would be written over what the call reads.
@@ -111,17 +168,14 @@ fn spare_inputs(
     dictionary: &Dictionary<f64>,
     console: &Console,
 ) -> Result<()> {
-    let mut files = Outputs::default();
-    files.read("the model", [&args.model]);
-    files.read("one of the originals", originals.into_iter().flat_map(Source::files));
-    files.read("one of the codes", codes);
+    let mut files = inputs(args, originals, codes);
     let mut n_there = 0;
     for code in codes {
         // Whether there will be a picture is not known before the code is read.
         let mut any = false;
         for part in parts(args, dictionary.n_filters()) {
             let results = Results::of(args, code, part, dictionary.n_filters(), [2, dictionary.shape().channels]);
-            for path in [results.npy, results.png].iter().flatten() {
+            for path in [results.npy, results.png, results.tiff].iter().flatten() {
                 any |= files.write("--out", path)?;
             }
         }
@@ -185,14 +239,11 @@ impl<'a> Recordings<'a> {
 
     /// Checks that no recording would be written over what the call reads.
     fn spare(&self, originals: Option<&Source>, codes: &[PathBuf], n_filters: usize) -> Result<()> {
-        let mut files = Outputs::default();
-        files.read("the model", [&self.args.model]);
-        files.read("one of the originals", originals.into_iter().flat_map(Source::files));
-        files.read("one of the codes", codes);
+        let mut files = inputs(self.args, originals, codes);
         let sources = self.facts.iter().filter_map(|facts| facts.source.as_ref());
         // As messages call it: its path, and its number.
         files.read("what was coded", sources.map(|source| source.split_once('[').map_or(source.as_str(), |s| s.0)));
-        if self.args.format == Format::Png {
+        if !self.args.format.holds_values() {
             return Ok(());
         }
         for name in self.left.keys() {
@@ -205,7 +256,7 @@ impl<'a> Recordings<'a> {
 
     /// The recording of a code, unless no sounds are asked for.
     fn name(&self, code: usize) -> Option<&'a str> {
-        self.facts[code].recording.as_deref().filter(|_| self.args.format != Format::Png)
+        self.facts[code].recording.as_deref().filter(|_| self.args.format.holds_values())
     }
 
     fn path(&self, name: &str, part: Option<usize>, n_filters: usize) -> PathBuf {
@@ -267,6 +318,7 @@ struct Results {
     npy: Option<PathBuf>,
     /// Unless pictures alone were asked for, what is none is left to its array.
     png: Option<PathBuf>,
+    tiff: Option<PathBuf>,
 }
 
 impl Results {
@@ -282,7 +334,14 @@ impl Results {
         let path = |ending: &str| args.out.join(&name).with_added_extension(ending);
         let is_picture = rank == 2 && matches!(channels, 1 | 3);
         let png = args.format == Format::Png || (args.format == Format::Both && is_picture);
-        Results { npy: (args.format != Format::Png).then(|| path("npy")), png: png.then(|| path("png")) }
+        let npy = args.format.holds_values().then(|| path("npy"));
+        let tiff = (args.format == Format::Tiff).then(|| path("tif"));
+        Results { npy, png: png.then(|| path("png")), tiff }
+    }
+
+    /// Leaves out the file of pages where they go to a stack.
+    fn beside(self, in_stack: bool) -> Self {
+        Results { tiff: self.tiff.filter(|_| !in_stack), ..self }
     }
 
     /// Arrays have the precision of the model.
@@ -291,6 +350,10 @@ impl Results {
             (Some(npy), Dtype::F32) => write::write_npy(npy, &sample.clone().cast::<f32>()?, rank)?,
             (Some(npy), Dtype::F64) => write::write_npy(npy, sample, rank)?,
             (None, _) => {}
+        }
+        if let Some(path) = &self.tiff {
+            let pages = tiff::pages(sample, false).with_context(|| path.display().to_string())?;
+            tiff::write(path, &pages.iter().collect::<Vec<_>>(), tiff::Depth::Float)?;
         }
         if let Some(png) = &self.png {
             // A constant, as an empty code gives, is drawn in the middle of the gray values.
@@ -304,7 +367,7 @@ impl Results {
     }
 
     fn are_there(&self) -> Result<bool> {
-        for path in [&self.npy, &self.png].into_iter().flatten() {
+        for path in [&self.npy, &self.png, &self.tiff].into_iter().flatten() {
             if !path.try_exists().with_context(|| path.display().to_string())? {
                 return Ok(false);
             }
