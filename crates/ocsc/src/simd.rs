@@ -45,9 +45,11 @@ pub fn unit() -> &'static str {
 /// Refuses a value of `OCSC_SIMD` that the machine cannot obey. Without this check, the widest unit would be taken.
 pub fn check() -> Result<()> {
     match std::env::var(VARIABLE) {
-        Ok(asked) if !unit().starts_with(asked.as_str()) || asked.is_empty() => {
-            Err(Error::invalid(VARIABLE, format!("avx512, avx2 or portable, and no more than this machine has ({})", unit()), asked))
-        }
+        Ok(asked) if !unit().starts_with(asked.as_str()) || asked.is_empty() => Err(Error::invalid(
+            VARIABLE,
+            format!("avx512, avx2 or portable, and no more than this machine has ({})", unit()),
+            asked,
+        )),
         _ => Ok(()),
     }
 }

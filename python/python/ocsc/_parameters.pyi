@@ -54,6 +54,7 @@ class Parameters:
     error: float | None
     explained: float | None
     nonzeros: int | None
+    learn_tol: float
     base_filters: int
     recenter: bool
     filters_nonnegative: bool
@@ -89,7 +90,7 @@ class Parameters:
         non_negative: bool = False,
         weights: npt.ArrayLike | str | None = None,
         max_rounds: int = 200,
-        forgetting: float | str = 3.0,
+        forgetting: float | str = 'auto',
         sweeps: int = 1,
         sweep_tol: float = 0.0001,
         reseed: bool = True,
@@ -118,6 +119,7 @@ class Parameters:
         error: float | None = None,
         explained: float | None = None,
         nonzeros: int | None = None,
+        learn_tol: float = 0.2,
         base_filters: int = 0,
         recenter: bool = False,
         filters_nonnegative: bool = False,
@@ -189,9 +191,10 @@ class Parameters:
             x| + EPS) for each coefficient (method ocsc).
         max_rounds : int, default=200
             Rounds of the active-set coder per sample, at most; the gap says how far its code got.
-        forgetting : float or str, default=3.0
-            The past weighs (1 - 1/t)^this at update t (methods ocsc, scsc, aocdl and osc); 1 is plain averaging. Or
-            constant:WEIGHT, such as constant:0.99 for streams that drift: the past weighs this at every update.
+        forgetting : float or str, default='auto'
+            The past weighs (1 - 1/t)^this at update t (methods ocsc, scsc, aocdl and osc); 1 is plain averaging;
+            auto is 3 + log2 of the samples per update. Or constant:WEIGHT, such as constant:0.99 for streams that
+            drift: the past weighs this at every update.
         sweeps : int, default=1
             Sweeps of block descent per update, at most (methods ocsc, scsc, aocdl and osc).
         sweep_tol : float, default=0.0001
@@ -258,6 +261,9 @@ class Parameters:
             Instead of beta: codes that explain this share of the sample's energy (method ocsc).
         nonzeros : int, optional
             Instead of beta: codes of at most this many non-zeros per sample (method ocsc).
+        learn_tol : float, default=0.2
+            While learning, codes are this close to optimal, or as close as tol says where that is looser (methods
+            ocsc, sgd, aocdl, scsc).
         base_filters : int, default=0
             Filters are linear combinations of this many base filters: one set of weights for all samples (method
             ocsc, where 0 leaves the filters free), or one for every sample (method scsc, where 0 is a tenth of the

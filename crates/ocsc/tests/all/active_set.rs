@@ -259,12 +259,12 @@ fn takes_over_a_dictionary_with_more_filters() {
 fn dense_codes_are_handed_over() {
     let x = noise::<f64>([1, 24, 24], 5);
     let d = filters::<f64>(20, [1, 5, 5], 6);
-    let fast = |config: &ActiveSetConfig| coder(&d, 0.03, 1e-4, Boundary::Circular, config).code(&x, None).unwrap();
+    let fast = |config: &ActiveSetConfig| coder(&d, 0.01, 1e-4, Boundary::Circular, config).code(&x, None).unwrap();
     let coded = fast(&ActiveSetConfig::default());
     assert_eq!(coded.status, Status::Converged);
     // More iterations than the active set may have rounds: they are ADMM's.
     assert!(coded.iterations > ActiveSetConfig::default().max_rounds, "{}", coded.iterations);
-    let admm = Admm::new(&d, 0.03, 1e-4, CoderConfig { max_iters: 10_000, ..CoderConfig::default() });
+    let admm = Admm::new(&d, 0.01, 1e-4, CoderConfig { max_iters: 10_000, ..CoderConfig::default() });
     let reference = admm.unwrap().code(&x, None).unwrap();
     assert!(relative(coded.total(), reference.total()) < 1e-4);
 }

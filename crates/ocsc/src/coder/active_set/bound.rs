@@ -66,7 +66,8 @@ impl<T: Real> ActiveSet<T> {
         let field = own.field.map(|field| field.wide(frame));
         let (field, signed) = (field.as_ref(), self.config.nonnegative);
         let with = With { filters, inverse_weights, field, ridge: own.ridge, signed };
-        scan_lines::<f64>(frame, Report::None, |line, number| line.correlate(frame, &with, &canvas, 0.0, number)).strongest
+        scan_lines::<f64>(frame, Report::None, |line, number| line.correlate(frame, &with, &canvas, 0.0, number))
+            .strongest
     }
 
     /// max_k |d_k^T r| / w_k at one position, in f64.

@@ -5,7 +5,7 @@
 //! that is enough to choose atoms.
 
 use super::ActiveSet;
-use super::coarse::{CoarseCanvas, Hidden, Screening, Survivor, Survivors};
+use super::coarse::{CoarseCanvas, Hidden, Look, Survivor, Survivors};
 use super::correlate::{Line, Ranked, With};
 use super::descend::Rescore;
 use super::field::{Field, Ridge};
@@ -114,8 +114,7 @@ impl<T: Real> ActiveSet<T> {
         let coarse = CoarseCanvas::new(filters, frame, canvas, peak)?;
         let hidden = Hidden::new(filters, canvas, &coarse);
         let (ridge, signed) = (own.ridge, self.config.nonnegative);
-        let look =
-            Screening { frame, canvas: &coarse, hidden: &hidden, ridge, signed, least: threshold.min(1.0) };
+        let look = Look { frame, canvas: &coarse, ridge, signed, least: threshold.min(1.0) };
         let (n_filters, count) = (self.filters.n_filters, AtomicUsize::new(0));
         let most = n_filters * frame.n_positions() / MANY;
         let lines: Vec<(f64, Vec<Candidate>)> = (0..frame.n_lines())
@@ -126,7 +125,7 @@ impl<T: Real> ActiveSet<T> {
                     if count.load(Ordering::Relaxed) > most {
                         return (0.0, Vec::new());
                     }
-                    filters.screen(&look, line, survivors);
+                    filters.screen(&look, &hidden, line, survivors);
                     count.fetch_add(survivors.found.len(), Ordering::Relaxed);
                     self.rescore(frame, canvas, own, line, &survivors.found, threshold)
                 },
@@ -171,8 +170,11 @@ impl<T: Real> ActiveSet<T> {
         let position = |column: usize| (line * width + column) as u32;
         let found = places.iter().enumerate().flat_map(|(column, place)| place.map(|(s, k)| (column, s, k)));
         let found = found.filter(|(_, _, filter)| *filter != u32::MAX);
-        let candidate =
-            |(column, s, filter): (usize, T, u32)| Candidate { strength: s.f64() as f32, filter, position: position(column) };
+        let candidate = |(column, s, filter): (usize, T, u32)| Candidate {
+            strength: s.f64() as f32,
+            filter,
+            position: position(column),
+        };
         (strongest.f64(), found.map(candidate).collect())
     }
 
@@ -194,11 +196,9 @@ impl<T: Real> ActiveSet<T> {
         if excess < (CLEAR * filters.blur(&canvas, norm)).max(SMALL) {
             return None;
         }
-        let signed = self.config.nonnegative;
-        let floor = report.threshold().min(1.0) as f32;
-        Some(scan_lines(frame, report, |line: &mut Line<f32>, number| {
-            filters.rank(frame, &canvas, own.ridge, signed, floor, line, number);
-        }))
+        let (ridge, signed, least) = (own.ridge, self.config.nonnegative, report.threshold().min(1.0));
+        let look = Look { frame, canvas: &canvas, ridge, signed, least };
+        Some(scan_lines(frame, report, |line: &mut Line<f32>, number| filters.rank(&look, number, line)))
     }
 }
 

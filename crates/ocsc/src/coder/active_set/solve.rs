@@ -225,8 +225,9 @@ impl<'a, T: Real> Solve<'a, T> {
             let out_of_time = config.time_limit.is_some_and(is_over);
             let last = round == config.max_rounds || stale == patience || out_of_time;
             let done = |scan: &Scan| last || worth.relative_gap(scan.strongest) <= tol && worth.moved <= tol;
-            // 8 bits serve to choose atoms; what ends the loop is exact.
-            let coarse = if last || round == 0 && self.started {
+            // 8 bits serve to choose atoms; what ends the loop is exact, and so is what follows a round without progress: where the
+            // residual is smaller than a level, 8 bits see nothing of it, however small the others' errors are.
+            let coarse = if last || stale > 0 || round == 0 && self.started {
                 None
             } else {
                 let size = worth.rebuilt.size;

@@ -268,44 +268,28 @@ impl CoarseFilters {
     }
 
     /// The correlations of a line, to choose atoms by, as [`Line::correlate`] makes them.
-    pub(super) fn rank(
-        &self,
-        frame: &Frame,
-        canvas: &CoarseCanvas,
-        ridge: Option<&Ridge>,
-        signed: bool,
-        floor: f32,
-        line: &mut Line<f32>,
-        number: usize,
-    ) {
-        line.begin(frame, number, floor);
-        self.correlate(frame, canvas, ridge, signed, number, line);
+    pub(super) fn rank(&self, look: &Look<'_>, number: usize, line: &mut Line<f32>) {
+        line.begin(look.frame, number, look.least as f32);
+        self.correlate(look, number, line);
     }
 
     /// Finds all correlations of a line that may exceed `least` weights.
-    pub(super) fn screen(&self, look: &Screening<'_>, number: usize, survivors: &mut Survivors) {
-        let hides = look.hidden.most(self, look.frame, look.canvas, number, &mut survivors.columns);
+    pub(super) fn screen(&self, look: &Look<'_>, hidden: &Hidden, number: usize, survivors: &mut Survivors) {
+        let hides = hidden.most(self, look, number, &mut survivors.columns);
         // Single precision is off by a few parts in 10^7 of what is compared, and of what is taken off.
         let slack = 1e-5 * (1.0 + look.ridge.map_or(0.0, |ridge| ridge.peak));
         survivors.cut = (look.least - hides - slack) as f32;
         survivors.found.clear();
-        self.correlate(look.frame, look.canvas, look.ridge, look.signed, number, survivors);
+        self.correlate(look, number, survivors);
     }
 
-    fn correlate(
-        &self,
-        frame: &Frame,
-        canvas: &CoarseCanvas,
-        ridge: Option<&Ridge>,
-        signed: bool,
-        number: usize,
-        to: &mut impl Take,
-    ) {
+    fn correlate(&self, look: &Look<'_>, number: usize, to: &mut impl Take) {
+        let (frame, canvas) = (look.frame, look.canvas);
         let line = CoarseLine {
             starts: &frame.starts(number)[..frame.filter_rows()],
             length: frame.positions[2].next_multiple_of(LANES),
-            pulls: ridge.map_or(&[], |ridge| ridge.line(number)),
-            signed,
+            pulls: look.ridge.map_or(&[], |ridge| ridge.line(number)),
+            signed: look.signed,
         };
         #[cfg(target_arch = "x86_64")]
         // SAFETY: `Sums::present` chose what this machine has.
@@ -319,11 +303,10 @@ impl CoarseFilters {
     }
 }
 
-/// What a screening look is made with.
-pub(super) struct Screening<'a> {
+/// What a look is made with.
+pub(super) struct Look<'a> {
     pub(super) frame: &'a Frame,
     pub(super) canvas: &'a CoarseCanvas,
-    pub(super) hidden: &'a Hidden,
     pub(super) ridge: Option<&'a Ridge>,
     /// Whether only positive correlations count.
     pub(super) signed: bool,
@@ -370,18 +353,12 @@ impl Hidden {
     }
 
     /// The most that rounding hides of a correlation on a line, in units of its weight.
-    fn most(
-        &self,
-        filters: &CoarseFilters,
-        frame: &Frame,
-        canvas: &CoarseCanvas,
-        line: usize,
-        columns: &mut Vec<u32>,
-    ) -> f64 {
+    fn most(&self, filters: &CoarseFilters, look: &Look<'_>, line: usize, columns: &mut Vec<u32>) -> f64 {
+        let frame = look.frame;
         let starts = &frame.starts(line)[..frame.filter_rows()];
         let error = f64::from(dispatch(Windows { frame, map: &self.errors, starts, columns })) / f64::from(SQUARES);
         let norm = f64::from(dispatch(Windows { frame, map: &self.levels, starts, columns }));
-        let most = canvas.step * (filters.longest * error.sqrt() + filters.lost * norm.sqrt());
+        let most = look.canvas.step * (filters.longest * error.sqrt() + filters.lost * norm.sqrt());
         most * (1.0 + 1e-6)
     }
 }

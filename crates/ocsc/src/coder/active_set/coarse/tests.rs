@@ -50,7 +50,9 @@ fn noise(frame: &Frame, loud: f32) -> (Vec<f32>, f64) {
 #[test]
 fn is_its_twin_exactly_and_close_to_the_exact_correlation() {
     for (shape, filter, n) in cases() {
-        for (boundary, sums) in [Boundary::Circular, Boundary::Zero].into_iter().flat_map(|b| units().into_iter().map(move |s| (b, s))) {
+        for (boundary, sums) in
+            [Boundary::Circular, Boundary::Zero].into_iter().flat_map(|b| units().into_iter().map(move |s| (b, s)))
+        {
             let d = Dictionary::<f32>::random(n, filter, 3, 5).unwrap();
             let filters = Filters::<f32>::new(&d);
             let frame = Frame::new(shape, filter, boundary).unwrap();
@@ -61,7 +63,8 @@ fn is_its_twin_exactly_and_close_to_the_exact_correlation() {
             let inverse: Vec<f32> = vec![2.0; n + 2];
             let blur = coarse.blur(&quantised, (filter.len() as f64 / 3.0).sqrt()) as f32;
             for number in 0..frame.n_lines() {
-                coarse.rank(&frame, &quantised, None, false, 0.0, &mut line, number);
+                let look = Look { frame: &frame, canvas: &quantised, ridge: None, signed: false, least: 0.0 };
+                coarse.rank(&look, number, &mut line);
                 let with =
                     With { filters: &filters, inverse_weights: &inverse, field: None, ridge: None, signed: false };
                 exact.correlate(&frame, &with, &canvas, 0.0, number);
@@ -92,11 +95,9 @@ fn screening_never_loses_a_correlation_above_the_bar() {
             let mut survivors = Survivors::new(&frame, n);
             let (mut above, mut kept) = (0, 0);
             for least in [0.5, 1.0, 3.0] {
-                let look = Screening {
-                    frame: &frame, canvas: &quantised, hidden: &hidden, ridge: None, signed: false, least,
-                };
+                let look = Look { frame: &frame, canvas: &quantised, ridge: None, signed: false, least };
                 for number in 0..frame.n_lines() {
-                    coarse.screen(&look, number, &mut survivors);
+                    coarse.screen(&look, &hidden, number, &mut survivors);
                     kept += survivors.found.len();
                     for (k, x) in (0..n).flat_map(|k| (0..frame.positions[2]).map(move |x| (k, x))) {
                         let rows = (0..frame.filter_rows()).flat_map(|row| {
@@ -129,7 +130,8 @@ fn sums_of_16_bits_stay_within_them_on_the_loudest_residual() {
         let canvas = vec![3.0_f32; frame.len()];
         let quantised = CoarseCanvas::new(&coarse, &frame, &canvas, 3.0).unwrap();
         let mut line = Line::new(&frame);
-        coarse.rank(&frame, &quantised, None, false, 0.0, &mut line, 0);
+        let look = Look { frame: &frame, canvas: &quantised, ridge: None, signed: false, least: 0.0 };
+        coarse.rank(&look, 0, &mut line);
         assert!((line.first.strength[5] - 72.0).abs() < 8.0, "{sums:?}: {}", line.first.strength[5]);
     }
 }

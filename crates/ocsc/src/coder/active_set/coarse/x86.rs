@@ -68,9 +68,9 @@ fn wide_stretch<const V: usize>(
             }
         }
     }
-    for f in 0..GROUP {
-        for v in 0..V {
-            pass_on::<WIDE>(filters, canvas, line, group * GROUP + f, x + v * WIDE, bytemuck::cast(sums[f][v]), to);
+    for (f, sums) in sums.iter().enumerate() {
+        for (v, sums) in sums.iter().enumerate() {
+            pass_on::<WIDE>(filters, canvas, line, group * GROUP + f, x + v * WIDE, bytemuck::cast(*sums), to);
         }
     }
 }
@@ -121,6 +121,7 @@ fn narrow_stretch<const V: usize>(
         for (start, taps) in starts.iter().zip(taps.chunks_exact(quads * GROUP)) {
             let row = &canvas.quads[*start as usize + x..][..V * NARROW + (quads - 1) * QUAD];
             for (j, taps) in taps.as_chunks::<GROUP>().0.iter().enumerate() {
+                #[expect(clippy::needless_range_loop, reason = "registers, by filter and vector")]
                 for v in 0..V {
                     // SAFETY: j < quads and v < V, so that the vector ends within the row, whose length was checked.
                     #[expect(unsafe_code, reason = "a check per load would take as long as the load")]
@@ -138,9 +139,9 @@ fn narrow_stretch<const V: usize>(
             }
         }
     }
-    for f in 0..GROUP {
-        for v in 0..V {
-            let sums = bytemuck::cast(totals[f][v]);
+    for (f, totals) in totals.iter().enumerate() {
+        for (v, totals) in totals.iter().enumerate() {
+            let sums = bytemuck::cast(*totals);
             pass_on::<NARROW>(filters, canvas, line, group * GROUP + f, x + v * NARROW, sums, to);
         }
     }
