@@ -2,6 +2,7 @@
 //! run.
 
 mod arrows;
+mod counts;
 mod faults;
 mod fuzz;
 mod gallery;
@@ -19,6 +20,7 @@ const USAGE: &str =
        cargo xtask generate   write the files that the declarations of settings make: a type stub, docs/settings.md
        cargo xtask setting    make the two edits of CONTRIBUTING.md for a new setting to a copy, and look for the setting
        cargo xtask arrows     check that the modules of a crate know each other in one direction only
+       cargo xtask counts     count the instructions of learning and coding, and compare them with the record; --renew: write it
        cargo xtask wheel      make the Python package's wheel in target/wheels
        cargo xtask faults     make system calls fail, thousands of them, and look at what is left; --short: some dozens
        cargo xtask fuzz [SECONDS] [TARGET...]    damage 50,000 files, then fuzz every reader (or these) for so long each
@@ -33,6 +35,7 @@ fn main() -> ExitCode {
         Some("generate") => python::generate(),
         Some("setting") => new_setting::test().map(|skipped| skipped.into_iter().for_each(say)),
         Some("arrows") => arrows::run(),
+        Some("counts") => counts::run(&words[1..]),
         Some("wheel") => python::wheel(),
         Some("faults") => faults::run(&words[1..]),
         Some("fuzz") => fuzz::run(&words[1..]),
@@ -74,6 +77,7 @@ fn test() -> Result<()> {
         skipped.push("tests on real data: ../shared/data is absent (set OCSC_DATA to a folder like it)");
     }
     step("unit and integration tests", cargo(&["test"]).args(&everything))?;
+    skipped.extend(counts::test()?);
     say("\n== injected faults");
     skipped.extend(faults::test()?);
     skipped.extend(python::test()?);
