@@ -18,14 +18,14 @@
 //!
 //! - *outer*: correlate r with all filters everywhere. That gives the duality gap, which decides whether to stop, and the
 //!   atoms that violate optimality, |d_k^T r| > w_k. At first the strongest few of each small cell join the list; once the
-//!   violations are moderate, all that violate or are about to. Where the processor can, all scans but the last one or two
-//!   are made in 8 bits (`coarse.rs`).
+//!   violations are moderate, all that violate or are about to. Where the processor can, all scans are made in 8 bits (`coarse`): the
+//!   first ones choose atoms by them, the last ones rule out by them what cannot violate optimality, and compute the rest exactly.
 //! - *inner*: cyclic coordinate descent over the list, each step one correlation of r with one filter, a soft threshold and
 //!   one update of r: tens of nanoseconds. Tiles of the sample in which nothing moves any more are left alone, and distant
 //!   bands are swept at the same time (`tiling.rs`, `list.rs`). It stops when its steps are small against the violations still
 //!   to be expected.
 //!
-//! **Cost**: about five full correlations (K P M each), of which one or two in full precision at the speed of a matrix
+//! **Cost**: about five full correlations (K P M each), in 8 bits where the processor can and else at the speed of a matrix
 //! product, and a few dozen sweeps over parts of the list. **Memory**: the sample and its non-zeros; the K P correlations are
 //! reduced line by line.
 //!
