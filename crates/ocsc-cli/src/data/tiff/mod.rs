@@ -3,7 +3,7 @@
 //! The crate `tiff` decodes what it can hand over as it is: integers of 8 to 64 bits, which are scaled by their largest
 //! value, and floats. What remains (palettes, inks, fewer bits) goes through `image` as other pictures do. A page is
 //! found by where its directory lies, so that reading one decodes no other. [`bands`] tells channels from opacities,
-//! [`page`] is a file as the decoder is to see it, [`write`] the way out.
+//! [`page`] is a file as the decoder is to see it, [`mod@write`] the way out.
 
 mod bands;
 mod directory;
