@@ -271,8 +271,8 @@ pub struct Learn {
     pub(crate) data: DataArgs,
     /// Learn from pieces of this size, 64 (on every axis), 64x64, 8x64x64, in every pass as many of each sample as would cover it, from
     /// other places: for few and large samples, each of which would be one update. `whole` learns from samples as they are, as
-    /// Python's `fit` always does [default: of fewer than 50 samples, pieces of 8 filter lengths, of signals and images at least
-    /// 64, on axes where a sample has at least twice that; whole with --preset paper, --crop, --window, --coefficient-weights
+    /// Python's `fit` always does [default: of fewer than 50 samples as many pieces as make 50, if that leaves them 8 filter lengths,
+    /// and 64 in signals and images; whole with --preset paper, --crop, --window, --coefficient-weights
     /// and methods that keep their samples; with --resume as recorded]
     #[arg(long, value_name = "SIZE|whole", conflicts_with = "crop")]
     pub(crate) tile: Option<Tile>,

@@ -9,14 +9,13 @@ use crate::data::Source;
 use anyhow::{Context, Result};
 use ocsc::checkpoint::Saved;
 
-/// Sets of fewer samples than this are learned from in pieces.
+/// Sets of fewer samples than this are learned from in pieces, and in no more than it takes to have as many: every piece costs a
+/// reading of its sample.
 const FEW: usize = 50;
-/// The length of a piece, in filters: borders, where filters find less than they fit, stay a small part of it.
+/// The least length of a piece, in filters: borders, where filters find less than they fit, stay a small part of it.
 const FILTERS: usize = 8;
 /// Pieces of signals and images are at least this long.
 const SHORTEST: usize = 64;
-/// Samples are cut on axes where one of them is at least this many pieces long.
-const PIECES: usize = 2;
 
 /// Returns the size of the pieces that the call names, that the checkpoint of a resumed run recorded, or that few and large
 /// samples are cut to by default; none for whole samples. `filter` finds depth, height and width of the filters.
@@ -49,21 +48,23 @@ fn recorded(saved: &Saved<f32>) -> Result<Option<Size>> {
     tile.map(|tile| tile.parse().with_context(|| format!("the checkpoint's --tile {tile}"))).transpose()
 }
 
-/// Returns the size of pieces of samples that are long beside filters of this depth, height and width.
+/// Returns the size of pieces of samples that are long beside filters of this depth, height and width: cut along the axes where they
+/// are longest, until there are enough of them.
 fn by_default(source: &Source, filter: [usize; 3]) -> Option<Size> {
-    let mut longest = [0; 3];
-    // What cannot be read is found out later.
-    for size in (0..source.len()).filter_map(|i| source.size(i).ok()) {
-        longest.iter_mut().zip(size).for_each(|(longest, length)| *longest = length.max(*longest));
-    }
     let rank = source.rank();
-    let mut is_cut = false;
-    let lengths = (3 - rank..3).map(|axis| {
-        let piece = (FILTERS * filter[axis]).max(if rank < 3 { SHORTEST } else { 1 });
-        let cuts = longest[axis] >= PIECES * piece;
-        is_cut |= cuts;
-        if cuts { piece } else { longest[axis] }
-    });
-    let lengths = lengths.collect();
-    is_cut.then(|| Size::of(lengths))
+    // What cannot be read is found out later.
+    let sizes: Vec<[usize; 3]> = (0..source.len()).filter_map(|i| source.size(i).ok()).collect();
+    let longest: [usize; 3] = std::array::from_fn(|axis| sizes.iter().map(|size| size[axis]).max().unwrap_or(1));
+    let least = filter.map(|length| (FILTERS * length).max(if rank < 3 { SHORTEST } else { 1 }));
+    let mut cuts = [1; 3];
+    let piece = |cuts: [usize; 3]| -> [usize; 3] { std::array::from_fn(|axis| longest[axis].div_ceil(cuts[axis])) };
+    let pieces = |piece: [usize; 3]| -> usize {
+        sizes.iter().map(|size| (0..3).map(|axis| size[axis].div_ceil(piece[axis].max(1))).product::<usize>()).sum()
+    };
+    while pieces(piece(cuts)) < FEW {
+        let may_be_cut = (3 - rank..3).filter(|axis| longest[*axis] >= (cuts[*axis] + 1) * least[*axis]);
+        let Some(axis) = may_be_cut.max_by_key(|axis| piece(cuts)[*axis]) else { break };
+        cuts[axis] += 1;
+    }
+    (cuts != [1; 3]).then(|| Size::of(piece(cuts)[3 - rank..].to_vec()))
 }

@@ -24,11 +24,11 @@ fn one_long_signal_is_learned_from_in_pieces() {
     let bench = Bench::new();
     long(&bench);
     let (learned, said) = learn(&bench, "--out m.safetensors");
-    assert_eq!(learned["samples"], 24);
-    let line = "1 sample is learned from in 24 pieces of 128 a pass; --tile whole for whole samples";
+    assert_eq!(learned["samples"], 23);
+    let line = "1 sample is learned from in 23 pieces of 131 a pass; --tile whole for whole samples";
     assert!(said.contains(line) && !said.contains("updates in all"), "{said}");
     // As if it had been said, and as many samples as there are.
-    let (same, said) = learn(&bench, "--tile 128 --out same.safetensors");
+    let (same, said) = learn(&bench, "--tile 131 --out same.safetensors");
     assert!(!said.contains("learned from in"), "{said}");
     assert_eq!(bench.read("m.safetensors"), bench.read("same.safetensors"));
     assert_eq!(bench.run("info m.safetensors --json").ok().json()["samples"], 1);
@@ -47,7 +47,7 @@ fn a_resumed_run_takes_the_recorded_pieces() {
     learn(&bench, "--passes 1 --checkpoint-every 7 --out half.safetensors");
     let go_on = |words: &str| bench.run(&format!("learn signal.npy --resume half.safetensors --passes 2 {words}"));
     for other in ["64", "whole"] {
-        go_on(&format!("--axes T --tile {other} --out x")).refused(1, &["--tile was 128, now"]);
+        go_on(&format!("--axes T --tile {other} --out x")).refused(1, &["--tile was 131, now"]);
     }
     go_on("--axes T --threads 1 --out on.safetensors").ok();
     assert_eq!(dictionary_bytes(&bench.path("on.safetensors")), dictionary_bytes(&bench.path("once.safetensors")));
@@ -67,8 +67,8 @@ fn images_of_few_filter_lengths_and_what_says_otherwise_stay_whole() {
     assert_eq!(samples("photos --filters 2 --size 11"), 3, "as the paper's images");
     write_npy(&bench.path("wide.npy"), &stack(2, 30, 200, 1));
     let wide = "wide.npy --filters 2 --size 5";
-    // On one axis only: 4 pieces of 30x64 each.
-    assert_eq!(samples(wide), 8);
+    // On one axis only: 3 pieces of 30x67 each.
+    assert_eq!(samples(wide), 6);
     for words in ["--preset paper", "--method ffcsc", "--crop 20", "--tile whole"] {
         assert_eq!(samples(&format!("{wide} {words}")), 2, "{words}");
     }
@@ -83,6 +83,15 @@ fn volumes_are_cut_where_they_are_long() {
     let bench = Bench::new();
     write_npy(&bench.path("volume.npy"), &stack(12, 50, 60, 7));
     let ran = bench.run("learn volume.npy --axes DHW --filters 2 --size 3 --threads 1 --json --out m.safetensors").ok();
-    assert!(ran.stderr.contains("1 sample is learned from in 9 pieces of 12x24x24 a pass"), "{}", ran.stderr);
-    assert_eq!(ran.json()["samples"], 9);
+    assert!(ran.stderr.contains("1 sample is learned from in 4 pieces of 12x25x30 a pass"), "{}", ran.stderr);
+    assert_eq!(ran.json()["samples"], 4);
+}
+
+#[test]
+fn there_are_no_more_pieces_than_it_takes() {
+    let bench = Bench::new();
+    write_npy(&bench.path("large.npy"), &stack(2, 700, 900, 1));
+    let ran = bench.run("learn large.npy --filters 2 --size 5 --threads 1 --json --out m.safetensors").ok();
+    // Pieces of 64x64 would be 308.
+    assert!(ran.stderr.contains("2 samples are learned from in 60 pieces of 140x150 a pass"), "{}", ran.stderr);
 }
