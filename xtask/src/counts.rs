@@ -4,7 +4,7 @@
 //! with AVX2, whatever the machine has. The program is that of the tests, optimised but with its assertions. What takes over 3 % more
 //! than on record fails; `--renew` writes the record. Another compiler makes another program, so then nothing is compared.
 
-use crate::{cargo, root, say, step};
+use crate::{cargo, everything, root, say, step};
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -33,7 +33,7 @@ pub(crate) fn run(words: &[String]) -> Result<()> {
         _ => bail!("usage: cargo xtask counts [--renew]"),
     };
     // The tests' program, with the tests' features, so that nothing is built twice.
-    step("the program", cargo(&["build", "--workspace", "--exclude", "ocsc-mpi", "--features", "ocsc/ndarray"]))?;
+    step("the program", cargo(&["test", "--no-run"]).args(everything()))?;
     if !renew {
         test()?.into_iter().for_each(say);
         return Ok(());

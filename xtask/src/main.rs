@@ -63,11 +63,9 @@ fn test() -> Result<()> {
     step("formatting", cargo(&["fmt", "--all", "--check"]))?;
     say("\n== arrows between modules");
     arrows::run()?;
-    // With what is optional: features only add.
-    let mut everything = vec!["--workspace", "--features", "ocsc/ndarray"];
+    let everything = everything();
     if !mpi::is_there() {
         skipped.push(mpi::ABSENT);
-        everything.extend(["--exclude", "ocsc-mpi"]);
     }
     let mut clippy = cargo(&["clippy"]);
     step("clippy", clippy.args(&everything).args(["--all-targets", "--", "-D", "warnings"]))?;
@@ -87,6 +85,15 @@ fn test() -> Result<()> {
         say(&format!("skipped: {what}"));
     }
     Ok(())
+}
+
+/// What is built and tested, with what is optional: features only add.
+fn everything() -> Vec<&'static str> {
+    let mut words = vec!["--workspace", "--features", "ocsc/ndarray"];
+    if !mpi::is_there() {
+        words.extend(["--exclude", "ocsc-mpi"]);
+    }
+    words
 }
 
 /// The real data, beside the workspace unless the environment says otherwise.

@@ -196,8 +196,7 @@ impl Config {
 
     /// Returns the settings of the coder that the method learns with.
     pub(crate) fn learning(&self) -> CodingConfig {
-        let tol = if self.method.obeys(Part::ActiveSet) { self.tol.max(self.active_set.learn_tol) } else { self.tol };
-        let mut coding = self.coding(tol);
+        let mut coding = self.coding(self.active_set.learn_tol.unwrap_or(self.tol));
         // Statistics are of codes that the penalty made.
         coding.active_set.refit = false;
         if self.method.is_batch() {

@@ -291,8 +291,7 @@ pub fn from_bytes<T: Real>(bytes: &[u8], path: &Path) -> Result<Saved<T>> {
         None => return Err(wrong("format", FORMAT, &"safetensors without the metadata of a model")),
     }
     let text = metadata.get("config").map_or("{}", |c| c);
-    let mut config: Config = serde_json::from_str(text).map_err(|e| wrong("config", "the settings of a model", &e))?;
-    old::upgrade(&mut config, text);
+    let config: Config = serde_json::from_str(text).map_err(|e| wrong("config", "the settings of a model", &e))?;
     config.validate_values().map_err(|e| e.in_file(path))?;
 
     let tensor = file.tensor("dictionary").map_err(|e| wrong("dictionary", "a tensor (K, C, spatial axes...)", &e))?;

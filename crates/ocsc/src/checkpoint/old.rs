@@ -1,4 +1,4 @@
-//! The state of checkpoints that were written before arrays had types of their own, and settings that older files do not hold.
+//! The state of checkpoints that were written before arrays had types of their own.
 //!
 //! Such a file holds all arrays in the learner's scalar, and scalars as decimal numbers in the metadata `numbers`, by name:
 //!
@@ -12,20 +12,12 @@
 //!
 //! Nothing of this is written any more.
 
-use crate::setting::Part;
 use crate::state::State;
-use crate::{Config, Error, Real, Result};
+use crate::{Error, Real, Result};
 use std::collections::BTreeMap;
 
 /// The scalars of an old file, by name.
 pub(super) type Numbers = BTreeMap<String, Vec<f64>>;
-
-/// Completes the settings of a file that was written before learning had a tolerance of its own: it goes on with that of codes.
-pub(super) fn upgrade(config: &mut Config, text: &str) {
-    if !text.contains("\"learn_tol\"") && config.method.obeys(Part::ActiveSet) {
-        config.active_set.learn_tol = config.tol;
-    }
-}
 
 /// Gives the arrays and scalars of an old file the types that they have now.
 pub(super) fn upgraded<T: Real>(mut state: State<'static>, numbers: Numbers) -> Result<State<'static>> {

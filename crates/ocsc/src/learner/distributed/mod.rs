@@ -65,7 +65,7 @@ impl<T: Real> Distributed<T> {
         let core = Core::new(config, dictionary)?;
         let config = &core.config;
         let coder = config.method.coder(&core.dictionary, &config.learning())?;
-        let update = BlockDescent::new(config.block_descent.clone(), config.boundary, config.seed);
+        let update = BlockDescent::new(config.updating().block_descent, config.boundary, config.seed);
         let update = update.loss(config.active_set.loss).constrained(config.filters.clone());
         Ok(Distributed {
             core,
