@@ -54,7 +54,7 @@ class Parameters:
     error: float | None
     explained: float | None
     nonzeros: int | None
-    learn_tol: float
+    learn_tol: float | None
     base_filters: int
     recenter: bool
     filters_nonnegative: bool
@@ -119,7 +119,7 @@ class Parameters:
         error: float | None = None,
         explained: float | None = None,
         nonzeros: int | None = None,
-        learn_tol: float = 0.2,
+        learn_tol: float | None = None,
         base_filters: int = 0,
         recenter: bool = False,
         filters_nonnegative: bool = False,
@@ -261,9 +261,9 @@ class Parameters:
             Instead of beta: codes that explain this share of the sample's energy (method ocsc).
         nonzeros : int, optional
             Instead of beta: codes of at most this many non-zeros per sample (method ocsc).
-        learn_tol : float, default=0.2
-            While learning, codes are this close to optimal, or as close as tol says where that is looser (methods
-            ocsc, sgd, aocdl, scsc).
+        learn_tol : float, optional
+            While learning, codes are this close to optimal; as tol says by default. 0.2 learns as well in less time
+            (methods ocsc, sgd, aocdl, scsc).
         base_filters : int, default=0
             Filters are linear combinations of this many base filters: one set of weights for all samples (method
             ocsc, where 0 leaves the filters free), or one for every sample (method scsc, where 0 is a tenth of the
