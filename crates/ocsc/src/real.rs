@@ -50,6 +50,8 @@ pub trait Real:
     fn fused<const FMA: bool>(self, a: Self, b: Self) -> Self;
     /// Returns the same numbers, if they are of single precision: the way into code written for it alone.
     fn singles(values: &[Self]) -> Option<&[f32]>;
+    /// The same, to be changed.
+    fn singles_mut(values: &mut [Self]) -> Option<&mut [f32]>;
     /// Converts from single precision.
     fn single(value: f32) -> Self;
     /// Appends the little-endian bytes, for files.
@@ -94,7 +96,7 @@ impl HasKind for Dtype {
 }
 
 macro_rules! real {
-    ($t:ident, $tensor:ident, $largest:expr, $singles:expr, $pick:ident) => {
+    ($t:ident, $tensor:ident, $largest:expr, $singles:expr, $singles_mut:expr, $pick:ident) => {
         impl Real for $t {
             const NAME: &'static str = stringify!($t);
             const TENSOR: safetensors::Dtype = safetensors::Dtype::$tensor;
@@ -129,6 +131,11 @@ macro_rules! real {
                 singles(values)
             }
             #[inline(always)]
+            fn singles_mut(values: &mut [Self]) -> Option<&mut [f32]> {
+                let singles: fn(&mut [Self]) -> Option<&mut [f32]> = $singles_mut;
+                singles(values)
+            }
+            #[inline(always)]
             fn single(value: f32) -> Self {
                 value.into()
             }
@@ -142,5 +149,5 @@ macro_rules! real {
     };
 }
 
-real!(f32, F32, 1e12, |values| Some(values), single);
-real!(f64, F64, 1e140, |_| None, double);
+real!(f32, F32, 1e12, |values| Some(values), |values| Some(values), single);
+real!(f64, F64, 1e140, |_| None, |_| None, double);

@@ -6,6 +6,9 @@ use crate::{Dictionary, Real};
 /// Filters are correlated this many at a time; more leave no registers for wide stretches of positions.
 pub(super) const PAIR: usize = 2;
 
+/// Bytes.
+const CACHE_LINE: usize = 64;
+
 /// The filters, with rows in the canvas's order (depth, height, channel).
 pub(super) struct Filters<T> {
     pub(super) n_filters: usize,
@@ -13,6 +16,8 @@ pub(super) struct Filters<T> {
     /// Rows padded with zeros to whole blocks, and so many that they fill whole groups, (K, rows, padded width).
     rows: Vec<T>,
     per_filter: usize,
+    /// Where the first filter starts in `rows`, so that no row crosses a cache line.
+    first: usize,
     /// Pairs of filters tap by tap, (K/2, rows, width, 2); an odd last filter is paired with zeros.
     packed: Vec<T>,
     per_pair: usize,
@@ -27,7 +32,8 @@ impl<T: Real> Filters<T> {
         let (n_filters, width) = (dictionary.n_filters(), shape.width);
         let (n_rows, padded) = (shape.len() / width, width.next_multiple_of(LANES));
         let grouped = n_rows.next_multiple_of(GROUP);
-        let mut rows = vec![T::zero(); n_filters * grouped * padded];
+        let mut rows = vec![T::zero(); n_filters * grouped * padded + LANES];
+        let first = rows.as_ptr().align_offset(CACHE_LINE).min(LANES);
         let mut packed = vec![T::zero(); n_filters.div_ceil(PAIR) * n_rows * width * PAIR];
         let mut energy = vec![0.0; n_filters];
         for k in 0..n_filters {
@@ -37,7 +43,7 @@ impl<T: Real> Filters<T> {
                 let row = from % planes * shape.channels + from / planes;
                 for (j, tap) in taps.iter().enumerate() {
                     let tap = tap.f64();
-                    rows[(k * grouped + row) * padded + j] = T::of(tap);
+                    rows[first + (k * grouped + row) * padded + j] = T::of(tap);
                     packed[((k / PAIR * n_rows + row) * width + j) * PAIR + k % PAIR] = T::of(tap);
                     energy[k] += tap.powi(2);
                 }
@@ -48,6 +54,7 @@ impl<T: Real> Filters<T> {
             width,
             rows,
             per_filter: grouped * padded,
+            first,
             packed,
             per_pair: n_rows * width * PAIR,
             energy,
@@ -57,7 +64,7 @@ impl<T: Real> Filters<T> {
     /// Filter k, (rows in whole groups, padded width).
     #[inline(always)]
     pub(super) fn rows(&self, k: usize) -> &[T] {
-        &self.rows[k * self.per_filter..][..self.per_filter]
+        &self.rows[self.first + k * self.per_filter..][..self.per_filter]
     }
 
     /// All pairs, (rows, width, 2) each.

@@ -31,10 +31,15 @@ pub(super) struct Frame {
     height: usize,
     /// Numbers from one row to the next.
     pub(super) stride: usize,
+    /// Rows of a filter, and the same filled up to whole groups.
+    rows: usize,
+    grouped_rows: usize,
     /// Width of the frame before the sample, on each axis.
     margin: [usize; 3],
     /// Where each row of a filter on each line starts, (lines, rows in whole groups); see [`Frame::starts`].
     starts: Vec<u32>,
+    /// The first and the last row of the canvas among these, by line.
+    ends: Vec<(u32, u32)>,
     /// With a mask: which numbers of the canvas count, the columns kept twice included.
     seen: Option<Vec<bool>>,
 }
@@ -58,17 +63,30 @@ impl Frame {
         let positions = std::array::from_fn(|i| s[i] + margin[i]);
         let [depth, height, _] = std::array::from_fn(|i| s[i] + 2 * margin[i]);
         let stride = positions[2].next_multiple_of(LANES) + filter.width.next_multiple_of(LANES);
-        let starts = Vec::new();
-        let mut frame =
-            Frame { boundary, sample, filter, positions, depth, height, stride, margin, starts, seen: None };
+        let rows = filter.depth * filter.height * filter.channels;
+        let mut frame = Frame {
+            boundary,
+            sample,
+            filter,
+            positions,
+            depth,
+            height,
+            stride,
+            rows,
+            grouped_rows: rows.next_multiple_of(GROUP),
+            margin,
+            starts: Vec::new(),
+            ends: Vec::new(),
+            seen: None,
+        };
         if frame.len() > u32::MAX as usize {
             return Err(Error::invalid("sample", "at most 2^32 numbers with its frame", sample));
         }
         for line in 0..frame.n_lines() {
             // A group is filled up with the first row again; the taps there are zero.
-            let rows =
-                (0..frame.filter_rows().next_multiple_of(GROUP)).map(|r| if r < frame.filter_rows() { r } else { 0 });
+            let rows = (0..frame.grouped_rows).map(|r| if r < rows { r } else { 0 });
             let starts: Vec<u32> = rows.map(|row| frame.row(line, row) as u32).collect();
+            frame.ends.push(starts.iter().fold((u32::MAX, 0), |(first, last), s| (first.min(*s), last.max(*s))));
             frame.starts.extend(starts);
         }
         Ok(frame)
@@ -77,8 +95,20 @@ impl Frame {
     /// Where the rows of a filter on `line` start on the canvas, in whole groups of [`GROUP`].
     #[inline(always)]
     pub(super) fn starts(&self, line: usize) -> &[u32] {
-        let rows = self.filter_rows().next_multiple_of(GROUP);
-        &self.starts[line * rows..][..rows]
+        &self.starts[line * self.grouped_rows..][..self.grouped_rows]
+    }
+
+    /// Where the first and the last row of the canvas start that a filter on `line` touches.
+    #[inline(always)]
+    pub(super) fn first_and_last_row(&self, line: usize) -> (usize, usize) {
+        let (first, last) = self.ends[line];
+        (first as usize, last as usize)
+    }
+
+    /// Whether atoms at the border do nothing but wrap around: everything counts.
+    #[inline(always)]
+    pub(super) fn only_wraps(&self) -> bool {
+        self.boundary == Boundary::Circular && self.seen.is_none()
     }
 
     /// Numbers on the canvas.
@@ -87,8 +117,9 @@ impl Frame {
     }
 
     /// Rows of a filter: (depth, height, channel).
+    #[inline(always)]
     pub(super) fn filter_rows(&self) -> usize {
-        self.filter.depth * self.filter.height * self.filter.channels
+        self.rows
     }
 
     /// The numbers of positions.
@@ -116,7 +147,7 @@ impl Frame {
         ((z * self.height + y) * self.filter.channels + c) * self.stride
     }
 
-    /// Whether an atom here needs more than adding its rows: it wraps, has columns kept twice, or sticks out freely.
+    /// Whether an atom here needs more than adding its rows: its columns wrap or are kept twice, or it sticks out freely.
     pub(super) fn is_border(&self, position: usize) -> bool {
         let p = [
             position / (self.positions[1] * self.positions[2]),
@@ -126,7 +157,8 @@ impl Frame {
         let (s, f) = (self.sample.spatial(), self.filter.spatial());
         match self.boundary {
             Boundary::Zero => false,
-            Boundary::Circular => p[0] + f[0] > s[0] || p[1] + f[1] > s[1] || p[2] + 1 < f[2] || p[2] + f[2] > s[2],
+            // Rows that wrap around start where they end up.
+            Boundary::Circular => p[2] + 1 < f[2] || p[2] + f[2] > s[2],
             Boundary::Free => (0..3).any(|i| p[i] + 1 < f[i] || p[i] + 1 > s[i]),
         }
     }
@@ -170,6 +202,20 @@ impl Frame {
             }
             if from < again {
                 row.copy_within(from..to.min(again), from + width);
+            }
+        }
+    }
+
+    /// Gives columns that are kept twice the smaller of their two numbers.
+    pub(super) fn agree<T: Real>(&self, canvas: &mut [T]) {
+        if self.boundary != Boundary::Circular {
+            return;
+        }
+        let (width, again) = (self.sample.width, self.filter.width - 1);
+        for row in canvas.chunks_exact_mut(self.stride) {
+            for j in 0..again {
+                let smaller = if row[j] < row[width + j] { row[j] } else { row[width + j] };
+                (row[j], row[width + j]) = (smaller, smaller);
             }
         }
     }

@@ -8,8 +8,6 @@ use rayon::prelude::*;
 
 /// Every so many sweeps all atoms are visited, in the others only those that are not zero.
 const FULL: usize = 8;
-/// A sweep visits so many distant parts of a band in turn.
-const PARTS: usize = 4;
 /// Steps below this fraction of what descent is to reach are not taken.
 const NEGLIGIBLE: f64 = 0.2;
 
@@ -78,23 +76,27 @@ impl<T: Real> List<T> {
 
     /// Adds atoms that are zero, each with its excess |c| / w - 1; those already on the list stay as they are.
     pub(super) fn extend(&mut self, tiling: &Tiling, joining: impl Iterator<Item = (Active<T>, T)>) {
-        for (atom, excess) in joining {
-            let heat = &mut self.heat[slot(tiling, &atom)];
-            *heat = heat.at_least(excess);
-            self.atoms.push(atom);
-        }
-        self.sort(tiling);
+        let mut joining: Vec<Active<T>> = joining
+            .map(|(atom, excess)| {
+                let heat = &mut self.heat[slot(tiling, &atom)];
+                *heat = heat.at_least(excess);
+                atom
+            })
+            .collect();
+        joining.par_sort_unstable_by_key(key);
+        let listed = std::mem::take(&mut self.atoms);
+        self.atoms = merged(listed, joining);
+        self.set_starts(tiling);
     }
 
     fn sort(&mut self, tiling: &Tiling) {
-        // An atom that was active already comes first among equals, with its value. In three numbers, which compare faster than six.
-        let two = |high: u32, low: u32| u64::from(high) << 32 | u64::from(low);
-        let key = |a: &Active<T>| {
-            let zero = u32::from(a.value == T::zero());
-            (two(a.band, a.tile), two(a.line, a.column), two(a.filter, zero))
-        };
         self.atoms.par_sort_unstable_by_key(key);
-        self.atoms.dedup_by_key(|a| (a.line, a.column, a.filter));
+        self.atoms.dedup_by_key(|a| key(a));
+        self.set_starts(tiling);
+    }
+
+    /// Finds where the atoms of each tile start.
+    fn set_starts(&mut self, tiling: &Tiling) {
         self.starts.fill(0);
         self.atoms.iter().for_each(|a| self.starts[slot(tiling, a) + 1] += 1);
         (1..self.starts.len()).for_each(|i| self.starts[i] += self.starts[i - 1]);
@@ -154,7 +156,7 @@ impl<T: Real> List<T> {
         self.heat = since;
     }
 
-    /// The atoms of a band to be visited, counted from the band's first, parts in turn.
+    /// The atoms of a band to be visited, counted from the band's first.
     fn order(&self, tiling: &Tiling, band: usize, full: bool, due: impl Fn(usize) -> bool) -> Vec<u32> {
         let first = self.starts[band * tiling.n_tiles];
         let mut visits: Vec<u32> = Vec::new();
@@ -166,12 +168,7 @@ impl<T: Real> List<T> {
                 visits.extend(chosen.map(|i| (i - first) as u32));
             }
         }
-        let part = visits.len().div_ceil(PARTS).max(1);
-        let mut order = Vec::with_capacity(visits.len());
-        for i in 0..part {
-            order.extend((0..PARTS).filter_map(|p| visits.get(p * part + i)));
-        }
-        order
+        visits
     }
 
     /// The shares of the bands of one phase, which have neither atoms nor pixels in common.
@@ -199,6 +196,31 @@ impl<T: Real> List<T> {
         }
         tasks
     }
+}
+
+/// What atoms are sorted by: (band, tile, line, column, filter), in three numbers, which compare faster than five.
+fn key<T>(a: &Active<T>) -> (u64, u64, u32) {
+    let two = |high: u32, low: u32| u64::from(high) << 32 | u64::from(low);
+    (two(a.band, a.tile), two(a.line, a.column), a.filter)
+}
+
+/// Merges two sorted lists. Where both have an atom, that of the first stays.
+fn merged<T: Real>(first: Vec<Active<T>>, second: Vec<Active<T>>) -> Vec<Active<T>> {
+    if first.is_empty() {
+        return second;
+    }
+    let mut all = Vec::with_capacity(first.len() + second.len());
+    let mut second = second.into_iter().peekable();
+    for atom in first {
+        let place = key(&atom);
+        while let Some(other) = second.next_if(|other| key(other) < place) {
+            all.push(other);
+        }
+        second.next_if(|other| key(other) == place);
+        all.push(atom);
+    }
+    all.extend(second);
+    all
 }
 
 /// Cuts `range` out of `rest`, of which `done` numbers were cut off before.

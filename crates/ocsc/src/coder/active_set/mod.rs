@@ -20,6 +20,7 @@
 //!   atoms that violate optimality, |d_k^T r| > w_k. At first the strongest few of each small cell join the list; once the
 //!   violations are moderate, all that violate or are about to. Where the processor can, all scans are made in 8 bits (`coarse`): the
 //!   first ones choose atoms by them, the last ones rule out by them what cannot violate optimality, and compute the rest exactly.
+//!   Once the gap is near the tolerance, a second dual point is tried, which is scaled only where it must be (`local.rs`).
 //! - *inner*: cyclic coordinate descent over the list, each step one correlation of r with one filter, a soft threshold and
 //!   one update of r: tens of nanoseconds. Tiles of the sample in which nothing moves any more are left alone, and distant
 //!   bands are swept at the same time (`tiling.rs`, `list.rs`). It stops when its steps are small against the violations still
@@ -43,6 +44,7 @@ mod field;
 mod filters;
 mod frame;
 mod list;
+mod local;
 mod residual;
 mod scan;
 mod solve;

@@ -116,7 +116,9 @@ impl<T: Real> DataWeights<T> {
 const COARSEST: f64 = 0.1;
 
 impl<T: Real> ActiveSet<T> {
-    /// canvas <- x - D z, summed in f64, band by band; times the weights of the values where they have any.
+    /// canvas <- x - D z, summed in f64, band by band; times the weights of the values where they have any, or else times a field.
+    /// The dual point of the terms is what is on the canvas.
+    #[allow(clippy::too_many_arguments, reason = "what one sample is made of")]
     pub(super) fn rebuild(
         &self,
         frame: &Frame,
@@ -125,6 +127,7 @@ impl<T: Real> ActiveSet<T> {
         list: &List<T>,
         mut canvas: &mut [T],
         data: Option<&mut DataWeights<T>>,
+        field: Option<&[T]>,
     ) -> Rebuilt {
         let mut weighing = data.map(|data| {
             let DataWeights { loss, smoothing, given, majorising } = data;
@@ -160,7 +163,7 @@ impl<T: Real> ActiveSet<T> {
                     let counted = fold_row(frame, row, source.is_some(), exact);
                     let line = Row { frame, source, exact, counted };
                     match &mut weighing {
-                        None => line.finish(out, &mut rebuilt),
+                        None => line.finish(out, field.map(|field| &field[row * frame.stride..]), &mut rebuilt),
                         Some(weighing) => line.finish_weighted(out, weighing.cut(frame.stride), &mut rebuilt),
                     }
                 }
@@ -203,9 +206,12 @@ impl<T: Real> Kernel for Subtract<'_, T> {
                 };
                 let columns = self.part[at + column..][..padded].as_chunks_mut::<LANES>().0;
                 for (columns, taps) in columns.iter_mut().zip(taps.as_chunks::<LANES>().0) {
+                    // By value: the compiler then keeps them in vectors.
+                    let (mut sums, taps) = (*columns, taps.map(|tap| tap.f64()));
                     for i in 0..LANES {
-                        columns[i] = change.fused::<FMA>(taps[i].f64(), columns[i]);
+                        sums[i] = change.fused::<FMA>(taps[i], sums[i]);
                     }
+                    *columns = sums;
                 }
             }
         }
@@ -268,10 +274,13 @@ impl<T: Real> Row<'_, T> {
         self.source.and_then(|row| row.get(at)).map_or(0.0, |x| x.f64())
     }
 
-    /// Rounds the row, and adds it to the terms.
-    fn finish(self, out: &mut [T], rebuilt: &mut Rebuilt) {
+    /// Rounds the row, times a field where there is one, and adds it to the terms.
+    fn finish(self, out: &mut [T], field: Option<&[T]>, rebuilt: &mut Rebuilt) {
         let exact = self.exact;
         out.iter_mut().zip(exact).for_each(|(o, e)| *o = T::of(*e));
+        if let Some(field) = field {
+            out.iter_mut().zip(field).for_each(|(o, s)| *o *= *s);
+        }
         let mut terms = rebuilt.terms;
         for column in self.counted.clone() {
             let x = self.value(column);

@@ -1,10 +1,11 @@
 //! The rounds of the active-set coder for one sample.
 
 use super::ActiveSet;
-use super::descend::{Active, General, Setting};
+use super::descend::{Active, General, Setting, is_wide};
 use super::field::{Field, Ridge};
 use super::frame::Frame;
 use super::list::List;
+use super::local::LARGE;
 use super::residual::{DataWeights, Rebuilt};
 use super::scan::{Own, Report, Scan, strongest_of};
 use super::tiling::Tiling;
@@ -59,7 +60,7 @@ const SHARPER: f64 = 0.25;
 /// One sample while it is coded.
 pub(super) struct Solve<'a, T: Real> {
     pub(super) coder: &'a ActiveSet<T>,
-    sample: &'a Sample<T>,
+    pub(super) sample: &'a Sample<T>,
     pub(super) frame: Frame,
     pub(super) tiling: Tiling,
     /// Weights of single coefficients.
@@ -193,9 +194,9 @@ impl<'a, T: Real> Solve<'a, T> {
     }
 
     /// Brings the canvas in line with the list.
-    fn rebuild(&mut self) -> Rebuilt {
+    pub(super) fn rebuild(&mut self) -> Rebuilt {
         let Solve { coder, sample, frame, tiling, data, list, canvas, .. } = self;
-        coder.rebuild(frame, tiling, sample, list, canvas, data.as_mut())
+        coder.rebuild(frame, tiling, sample, list, canvas, data.as_mut(), None)
     }
 
     /// Codes the sample.
@@ -256,6 +257,13 @@ impl<'a, T: Real> Solve<'a, T> {
                     return self.finish(&worth, gap, round, status);
                 }
             }
+            let is_large = self.frame.n_positions() >= LARGE;
+            if let Some(gap) = is_large.then(|| self.local_gap(&worth, &own, &scan, report)).flatten() {
+                if relative(gap, worth.objective) <= tol {
+                    return self.finish(&worth, gap, round, Status::Converged);
+                }
+                lower = lower.max(worth.rebuilt.terms.lower_bound(gap, &worth.weight));
+            }
             if is_exact && is_fixed {
                 let gap = worth.gap(strongest + coder.rounding::<T>(&self.frame, &own, peak));
                 lower = lower.max(worth.rebuilt.terms.lower_bound(gap, &worth.weight));
@@ -312,7 +320,7 @@ impl<'a, T: Real> Solve<'a, T> {
     }
 
     /// Which atoms to look for, when the last round's largest correlation was `strongest`.
-    fn report(&self, strongest: f64, own: &Own<'_, T>, peak: f64) -> Report {
+    pub(super) fn report(&self, strongest: f64, own: &Own<'_, T>, peak: f64) -> Report {
         let (coder, tol) = (self.coder, self.coder.tol);
         if strongest > NEAR {
             return Report::PerCell(1.0 + IGNORE * tol);
@@ -351,6 +359,7 @@ impl<'a, T: Real> Solve<'a, T> {
             frame,
             filters: &coder.filters,
             nonnegative: coder.config.nonnegative,
+            wide: is_wide(),
             general: (!is_plain).then_some(General { weights: &coder.weights, ridge, data }),
         };
         list.descend(tiling, &setting, canvas, small, max_sweeps);
@@ -367,7 +376,7 @@ impl<'a, T: Real> Solve<'a, T> {
     }
 
     /// What an elastic net takes off the correlations.
-    fn ridge(&self) -> Option<Ridge> {
+    pub(super) fn ridge(&self) -> Option<Ridge> {
         let mu = self.coder.config.penalty.ridge();
         let weight = |a: &Active<T>| self.base_weight(a.filter as usize, self.position(a));
         Ridge::new(&self.frame, mu, self.list.atoms(), weight)

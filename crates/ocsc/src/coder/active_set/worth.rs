@@ -3,7 +3,7 @@
 use super::residual::Rebuilt;
 use super::solve::Solve;
 use crate::Real;
-use crate::coder::certificate::Weight;
+use crate::coder::certificate::{Terms, Weight};
 use crate::coder::relative;
 
 /// A concave penalty is certified among codes whose non-zeros are at most so many times those of the code at hand.
@@ -22,6 +22,8 @@ pub(super) struct Worth {
     pub(super) ridge_cost: f64,
     /// How far the weights moved since the last round, as a share of the objective.
     pub(super) moved: f64,
+    /// sqrt(mu) z of an elastic net's atoms.
+    squares: Vec<f64>,
     /// Of a concave penalty: modulus, largest possible correlation and weight of every atom.
     held: Vec<[f64; 3]>,
 }
@@ -33,6 +35,11 @@ impl Worth {
         let excess = |[value, correlation, weight]: &[f64; 3]| BOX * value * (s * correlation - weight).max(0.0);
         let held: f64 = self.held.iter().map(excess).sum();
         self.rebuilt.terms.gap(s, &self.weight) + (held + self.rebuilt.smoothed) * (1.0 + 1e-9)
+    }
+
+    /// Adds what an elastic net has besides the sample's values to terms of another dual point.
+    pub(super) fn add_ridge(&self, terms: &mut Terms) {
+        self.squares.iter().for_each(|estimate| terms.add_square(*estimate));
     }
 
     pub(super) fn relative_gap(&self, strongest: f64) -> f64 {
@@ -52,6 +59,7 @@ impl<T: Real> Solve<'_, T> {
         let is_concave = !penalty.is_convex();
         let mut slopes = Vec::new();
         let mut held = Vec::new();
+        let mut squares = Vec::new();
         let off = if is_concave { self.correlation_error(&rebuilt) } else { 0.0 };
         for atom in self.list.atoms() {
             let value = atom.value.f64().abs();
@@ -74,6 +82,7 @@ impl<T: Real> Solve<'_, T> {
             nonzeros += 1;
             if root > 0.0 {
                 rebuilt.terms.add_square(root * atom.value.f64());
+                squares.push(root * atom.value.f64());
                 ridge_cost += 0.5 * (root * value).powi(2);
             }
             if is_concave {
@@ -96,7 +105,8 @@ impl<T: Real> Solve<'_, T> {
         let data_term = 0.5 * rebuilt.terms.r_r - ridge_cost + rebuilt.outlier_cost + rebuilt.smoothed;
         let objective = data_term + ridge_cost + pays;
         let moved = if objective > 0.0 { moved / objective } else { 0.0 };
-        Worth { rebuilt, weight, objective, penalty: pays + ridge_cost, l1: l1 / coder.beta, ridge_cost, moved, held }
+        let (penalty, l1) = (pays + ridge_cost, l1 / coder.beta);
+        Worth { rebuilt, weight, objective, penalty, l1, ridge_cost, moved, squares, held }
     }
 
     /// How far an atom's correlation in f64 may be off.
@@ -108,6 +118,6 @@ impl<T: Real> Solve<'_, T> {
 }
 
 /// The factor that makes a residual feasible whose largest correlation is so many weights, rounded down.
-fn feasible(strongest: f64) -> f64 {
+pub(super) fn feasible(strongest: f64) -> f64 {
     if strongest > 1.0 { (1.0 - f64::EPSILON) / strongest } else { 1.0 }
 }

@@ -42,6 +42,8 @@ const LONGEST: usize = 1 << 15;
 const LARGEST_SUM: f64 = 32_767.0;
 const NARROW_TAPS: usize = 66;
 const NARROW_NORM: f64 = 160.0;
+/// Numbers of the canvas per task.
+const CHUNK: usize = 1 << 13;
 /// How often the levels may be made coarser to keep sums in 16 bits.
 const ATTEMPTS: usize = 4;
 /// Squares of errors, which are at most a little more than 1/4, are kept in steps of one over this, rounded up.
@@ -319,10 +321,10 @@ impl CoarseCanvas {
     pub(super) fn new<T: Real>(filters: &CoarseFilters, frame: &Frame, canvas: &[T], peak: f64) -> Option<Self> {
         let (sums, mut step) = (filters.sums, if peak > 0.0 { peak / filters.sums.levels() } else { 1.0 });
         for _ in 0..ATTEMPTS {
-            let zero = f64::from(sums.zero());
-            // A quotient in f64: one over a subnormal step would overflow.
-            let level = |v: &T| ((v.f64() / step) as f32 + zero as f32 + 0.5) as u8;
-            let mut levels: Vec<u8> = canvas.par_iter().map(level).collect();
+            let mut levels = vec![sums.zero(); canvas.len() + QUAD - 1];
+            levels.par_chunks_mut(CHUNK).zip(canvas.par_chunks(CHUNK)).for_each(|(levels, values)| {
+                dispatch(Round { values, step, zero: sums.zero(), levels });
+            });
             let excess = match sums {
                 Sums::Wide => 0.0,
                 Sums::Narrow => {
@@ -333,8 +335,11 @@ impl CoarseCanvas {
                 step *= 1.05 * excess;
                 continue;
             }
-            levels.extend([sums.zero(); QUAD - 1]);
-            let quads = levels.par_windows(QUAD).map(|w| i32::from_le_bytes([w[0], w[1], w[2], w[3]])).collect();
+            let mut quads = vec![0; canvas.len()];
+            quads.par_chunks_mut(CHUNK).enumerate().for_each(|(i, quads)| {
+                let levels = &levels[i * CHUNK..][..quads.len() + QUAD - 1];
+                dispatch(Pack { levels, quads });
+            });
             return Some(CoarseCanvas { quads, step });
         }
         None
@@ -344,11 +349,12 @@ impl CoarseCanvas {
 impl Hidden {
     /// What rounding this canvas hides.
     pub(super) fn new<T: Real>(filters: &CoarseFilters, canvas: &[T], coarse: &CoarseCanvas) -> Self {
-        let zero = f64::from(filters.sums.zero());
-        let level = |quad: &i32| f64::from(quad.to_le_bytes()[0]) - zero;
-        let error = |(v, quad): (&T, &i32)| ((v.f64() / coarse.step - level(quad)) as f32).powi(2) * SQUARES;
-        let levels = coarse.quads.par_iter().map(|quad| level(quad).powi(2) as u16).collect();
-        let errors = canvas.par_iter().zip(&coarse.quads).map(|pair| error(pair).ceil() as u8).collect();
+        let (mut levels, mut errors) = (vec![0; canvas.len()], vec![0; canvas.len()]);
+        let parts = levels.par_chunks_mut(CHUNK).zip(errors.par_chunks_mut(CHUNK));
+        let whole = canvas.par_chunks(CHUNK).zip(coarse.quads.par_chunks(CHUNK));
+        parts.zip(whole).for_each(|((levels, errors), (values, quads))| {
+            dispatch(Lost { values, quads, step: coarse.step, zero: filters.sums.zero(), levels, errors });
+        });
         Hidden { levels, errors }
     }
 
@@ -360,6 +366,70 @@ impl Hidden {
         let norm = f64::from(dispatch(Windows { frame, map: &self.levels, starts, columns }));
         let most = look.canvas.step * (filters.longest * error.sqrt() + filters.lost * norm.sqrt());
         most * (1.0 + 1e-6)
+    }
+}
+
+/// levels <- l + zero, for the values of a part of the canvas.
+struct Round<'a, T> {
+    values: &'a [T],
+    step: f64,
+    zero: u8,
+    levels: &'a mut [u8],
+}
+
+impl<T: Real> Kernel for Round<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<const FMA: bool>(self) {
+        let half = f32::from(self.zero) + 0.5;
+        for (level, v) in self.levels.iter_mut().zip(self.values) {
+            // A quotient in f64: one over a subnormal step would overflow.
+            *level = ((v.f64() / self.step) as f32 + half) as u8;
+        }
+    }
+}
+
+/// Packs four levels to a lane.
+struct Pack<'a> {
+    levels: &'a [u8],
+    quads: &'a mut [i32],
+}
+
+impl Kernel for Pack<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<const FMA: bool>(self) {
+        let n = self.quads.len();
+        let [a, b, c, d] = std::array::from_fn(|i| &self.levels[i..][..n]);
+        for i in 0..n {
+            self.quads[i] = i32::from_le_bytes([a[i], b[i], c[i], d[i]]);
+        }
+    }
+}
+
+/// What rounding a part of the canvas hides, for [`Hidden`].
+struct Lost<'a, T> {
+    values: &'a [T],
+    quads: &'a [i32],
+    step: f64,
+    zero: u8,
+    levels: &'a mut [u16],
+    errors: &'a mut [u8],
+}
+
+impl<T: Real> Kernel for Lost<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<const FMA: bool>(self) {
+        for (i, (v, quad)) in self.values.iter().zip(self.quads).enumerate() {
+            let level = (quad & 0xff) - i32::from(self.zero);
+            let error = (v.f64() / self.step - f64::from(level)) as f32;
+            self.levels[i] = (level * level) as u16;
+            self.errors[i] = (error * error * SQUARES).ceil() as u8;
+        }
     }
 }
 

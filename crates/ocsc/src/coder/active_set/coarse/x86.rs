@@ -3,8 +3,8 @@
 use super::{CoarseCanvas, CoarseFilters, CoarseLine, GROUP, QUAD, Take};
 use crate::coder::active_set::field::{of_filter, take_off};
 use std::arch::x86_64::{
-    __m512i, _mm256_add_epi16, _mm256_add_epi32, _mm256_loadu_si256, _mm256_madd_epi16, _mm256_maddubs_epi16,
-    _mm256_set1_epi16, _mm256_set1_epi32, _mm256_setzero_si256, _mm512_dpbusd_epi32, _mm512_set1_epi32,
+    _mm256_add_epi16, _mm256_add_epi32, _mm256_loadu_si256, _mm256_madd_epi16, _mm256_maddubs_epi16, _mm256_set1_epi16,
+    _mm256_set1_epi32, _mm256_setzero_si256, _mm512_dpbusd_epi32, _mm512_loadu_si512, _mm512_set1_epi32,
 };
 
 /// Positions per vector, and the most vectors at a time.
@@ -49,21 +49,22 @@ fn wide_stretch<const V: usize>(
     to: &mut impl Take,
 ) {
     let mut sums = [[_mm512_set1_epi32(0); V]; GROUP];
-    for (f, sums) in sums.iter_mut().enumerate() {
-        *sums = [_mm512_set1_epi32(filters.start[group * GROUP + f]); V];
+    for f in 0..GROUP {
+        sums[f] = [_mm512_set1_epi32(filters.start[group * GROUP + f]); V];
     }
     let quads = filters.quads;
     let taps = &filters.taps[group * filters.per_group..][..filters.per_group];
     for (start, taps) in line.starts.iter().zip(taps.chunks_exact(quads * GROUP)) {
         let row = &canvas.quads[*start as usize + x..][..V * WIDE + (quads - 1) * QUAD];
         for (j, taps) in taps.as_chunks::<GROUP>().0.iter().enumerate() {
-            let columns = &row[j * QUAD..][..V * WIDE];
+            let taps = taps.map(|tap| _mm512_set1_epi32(tap));
+            #[expect(clippy::needless_range_loop, reason = "registers, by filter and vector")]
             for v in 0..V {
-                let mut numbers = [0_i32; WIDE];
-                numbers.copy_from_slice(&columns[v * WIDE..][..WIDE]);
-                let u: __m512i = bytemuck::cast(numbers);
+                // SAFETY: j < quads and v < V, so that the vector ends within the row, whose length was checked.
+                #[expect(unsafe_code, reason = "a check per load would take as long as the load")]
+                let u = unsafe { _mm512_loadu_si512(row.as_ptr().add(j * QUAD + v * WIDE).cast()) };
                 for f in 0..GROUP {
-                    sums[f][v] = _mm512_dpbusd_epi32(sums[f][v], u, _mm512_set1_epi32(taps[f]));
+                    sums[f][v] = _mm512_dpbusd_epi32(sums[f][v], u, taps[f]);
                 }
             }
         }

@@ -10,12 +10,15 @@
 //! W, the canvas holds W r, and d_k is multiplied by W when it is added and in e. Steps whose atoms overlap wait for each other's stores, so the
 //! order jumps between distant parts of a band and the processor works on several at once.
 
+#[cfg(target_arch = "x86_64")]
+mod x86;
+
 use super::coarse::Survivor;
 use super::filters::Filters;
 use super::frame::{Frame, GROUP, LANES};
 use crate::Boundary;
 use crate::Real;
-use crate::simd::Kernel;
+use crate::simd::{Kernel, Unit};
 
 /// One atom of the active list.
 #[derive(Clone, Copy, Debug)]
@@ -40,6 +43,8 @@ pub(super) struct Setting<'a, T> {
     pub(super) frame: &'a Frame,
     pub(super) filters: &'a Filters<T>,
     pub(super) nonnegative: bool,
+    /// Whether rows fit into the registers of AVX-512.
+    pub(super) wide: bool,
     /// What differs from the plain problem, if anything does.
     pub(super) general: Option<General<'a, T>>,
 }
@@ -54,7 +59,10 @@ pub(super) struct General<'a, T> {
     pub(super) data: Option<&'a [T]>,
 }
 
-/// One visit of each atom in `order`, in a part of the canvas that they do not leave.
+/// A sweep visits so many distant parts of a band in turn.
+const PARTS: usize = 4;
+
+/// One visit of each atom in `order`, parts of it in turn, in a part of the canvas that they do not leave.
 pub(super) struct Sweep<'a, T> {
     pub(super) setting: &'a Setting<'a, T>,
     pub(super) atoms: &'a mut [Active<T>],
@@ -74,29 +82,26 @@ impl<T: Real> Kernel for Sweep<'_, T> {
     #[inline(always)]
     fn run<const FMA: bool>(self) {
         let blocks = self.setting.filters.width.div_ceil(LANES);
-        for &i in self.order {
-            let atom = &mut self.atoms[i as usize];
+        let part = self.order.len().div_ceil(PARTS);
+        for i in (0..part).flat_map(|i| (0..PARTS).map(move |p| p * part + i)) {
+            let Some(atom) = self.order.get(i).and_then(|at| self.atoms.get_mut(*at as usize)) else { continue };
             let k = atom.filter as usize;
             let (taps, weight) = (self.setting.filters.rows(k).as_chunks::<LANES>().0, atom.weight);
-            let starts = self.setting.frame.starts(atom.line as usize);
-            let column = (atom.column as usize).wrapping_sub(self.base);
+            let place = Place::new(self.setting.frame, atom.line as usize, atom.column as usize, self.base);
             let c = if blocks == 1 {
-                dot::<T, FMA>(self.canvas, taps, starts, column)
+                dot::<T, FMA>(self.setting.frame, self.canvas, taps, &place, self.setting.wide)
             } else {
-                long_dot::<T, FMA>(self.canvas, taps, blocks, starts, column)
+                long_dot::<T, FMA>(self.canvas, taps, blocks, &place)
             };
             if atom.inverse_energy == T::zero() {
                 continue;
             }
             let target = atom.inverse_energy.fused::<FMA>(c, atom.value);
             let threshold = weight * atom.inverse_energy;
-            let new = if target > threshold {
-                target - threshold
-            } else if target < -threshold && !self.setting.nonnegative {
-                target + threshold
-            } else {
-                T::zero()
-            };
+            // The soft threshold without a branch: it would be mispredicted often.
+            let (above, below) = (target - threshold, -target - threshold);
+            let below = if self.setting.nonnegative { T::zero() } else { below };
+            let new = T::zero().at_least(above) - T::zero().at_least(below);
             let (new, unit) = match &self.setting.general {
                 None => (new, threshold),
                 Some(general) => {
@@ -105,29 +110,53 @@ impl<T: Real> Kernel for Sweep<'_, T> {
                 }
             };
             let change = new - atom.value;
-            let step = change.abs() / unit;
             let heat = &mut self.heat[atom.tile as usize];
-            *heat = heat.at_least(step);
-            if step <= self.negligible {
+            *heat = heat.at_least(change.abs() / unit);
+            // As a product: nothing waits for the quotient.
+            if change.abs() <= self.negligible * unit {
                 continue;
             }
             atom.value = new;
             match self.setting.general.as_ref().and_then(|general| general.data) {
-                None => add::<T, FMA>(self.setting.frame, self.canvas, taps, blocks, atom, self.base, -change),
+                None => add::<T, FMA>(self.setting, self.canvas, taps, blocks, atom, &place, -change),
                 Some(data) => {
-                    add_weighted::<T, FMA>(
-                        self.setting.frame,
-                        self.canvas,
-                        data,
-                        taps,
-                        blocks,
-                        atom,
-                        self.base,
-                        -change,
-                    );
+                    let frame = self.setting.frame;
+                    add_weighted::<T, FMA>(frame, self.canvas, data, taps, blocks, atom, self.base, -change);
                 }
             }
         }
+    }
+}
+
+/// Where the rows of an atom lie on a part of the canvas.
+struct Place<'a> {
+    /// Where they start on the whole canvas, in whole groups; and how many there are.
+    starts: &'a [u32],
+    rows: usize,
+    /// The atom's column, less where the part starts: to be added to the starts, modulo the largest number.
+    column: usize,
+    line: usize,
+    base: usize,
+}
+
+impl<'a> Place<'a> {
+    #[inline(always)]
+    fn new(frame: &'a Frame, line: usize, column: usize, base: usize) -> Self {
+        Place { starts: frame.starts(line), rows: frame.filter_rows(), column: column.wrapping_sub(base), line, base }
+    }
+
+    /// Where a row starts on the part.
+    #[inline(always)]
+    fn at(&self, start: u32) -> usize {
+        (start as usize).wrapping_add(self.column)
+    }
+
+    /// Whether the rows of the canvas that the atom touches are all among the `len` numbers of the part.
+    #[inline(always)]
+    fn is_within(&self, frame: &Frame, len: usize) -> bool {
+        let (first, last) = frame.first_and_last_row(self.line);
+        let column = self.column.wrapping_add(self.base);
+        first >= self.base && last + frame.stride <= self.base + len && column + LANES <= frame.stride
     }
 }
 
@@ -147,88 +176,52 @@ impl<T: Real> Kernel for Rescore<'_, T> {
     #[inline(always)]
     fn run<const FMA: bool>(self) {
         let blocks = self.filters.width.div_ceil(LANES);
-        let starts = self.frame.starts(self.line);
+        let wide = is_wide();
         for (at, out) in self.survivors.iter().zip(self.out) {
             let taps = self.filters.rows(at.filter as usize).as_chunks::<LANES>().0;
+            let place = Place::new(self.frame, self.line, at.column as usize, 0);
             *out = if blocks == 1 {
-                dot::<T, FMA>(self.canvas, taps, starts, at.column as usize)
+                dot::<T, FMA>(self.frame, self.canvas, taps, &place, wide)
             } else {
-                long_dot::<T, FMA>(self.canvas, taps, blocks, starts, at.column as usize)
+                long_dot::<T, FMA>(self.canvas, taps, blocks, &place)
             };
         }
     }
 }
 
+/// Whether rows fit into the registers of AVX-512.
+pub(super) fn is_wide() -> bool {
+    matches!(Unit::present(), Unit::Avx512 { .. })
+}
+
 /// <d_k, r> for filters of one block of columns; the rows come in whole groups, the last filled up with zero taps.
-#[allow(unsafe_code, reason = "a call of a function for a vector unit that was detected")]
+#[allow(unsafe_code, unused_variables, reason = "a call of a function for a vector unit that was detected")]
 #[inline(always)]
-fn dot<T: Real, const FMA: bool>(canvas: &[T], taps: &[[T; LANES]], starts: &[u32], column: usize) -> T {
+fn dot<T: Real, const FMA: bool>(frame: &Frame, canvas: &[T], taps: &[[T; LANES]], place: &Place<'_>, wide: bool) -> T {
     #[cfg(target_arch = "x86_64")]
-    if let (true, Some(canvas), Some(taps)) = (FMA, T::singles(canvas), T::singles(taps.as_flattened())) {
-        // SAFETY: on this architecture FMA says that AVX2 and FMA were detected.
-        return unsafe { x86::dot(canvas, taps.as_chunks::<LANES>().0, starts, column) }.map_or(T::zero(), T::single);
+    if let (true, Some(canvas), Some(taps)) = (FMA, T::singles(canvas), T::singles(taps.as_flattened()))
+        && place.is_within(frame, canvas.len())
+    {
+        let taps = taps.as_chunks::<LANES>().0;
+        // SAFETY: on this architecture FMA says that AVX2 and FMA were detected, `wide` that AVX-512 was; the place was checked.
+        return T::single(unsafe {
+            if wide { x86::dot512(canvas, taps, place) } else { x86::dot256(canvas, taps, place) }
+        });
     }
     let mut sum = [T::zero(); LANES];
-    for (taps, start) in taps.iter().zip(starts) {
-        sum = multiply_add::<T, FMA>(load(canvas, (*start as usize).wrapping_add(column)), taps, sum);
+    for (taps, start) in taps.iter().zip(place.starts) {
+        sum = multiply_add::<T, FMA>(load(canvas, place.at(*start)), taps, sum);
     }
     fold(sum)
 }
 
-/// The same in single precision, spelled out: the compiler breaks the sums into pieces of two lanes.
-#[cfg(target_arch = "x86_64")]
-mod x86 {
-    use super::{GROUP, LANES};
-    use std::arch::x86_64::{
-        __m256, _mm_add_ps, _mm_add_ss, _mm_cvtss_f32, _mm_movehdup_ps, _mm_movehl_ps, _mm256_add_ps,
-        _mm256_castps256_ps128, _mm256_extractf128_ps, _mm256_fmadd_ps, _mm256_setzero_ps,
-    };
-
-    /// Two sums of eight lanes.
-    type Sums = (__m256, __m256);
-
-    #[target_feature(enable = "avx2,fma")]
-    #[inline]
-    pub(super) fn dot(canvas: &[f32], taps: &[[f32; LANES]], starts: &[u32], column: usize) -> Option<f32> {
-        let zero = (_mm256_setzero_ps(), _mm256_setzero_ps());
-        let (mut a, mut b, mut c, mut d) = (zero, zero, zero, zero);
-        for (taps, starts) in taps.as_chunks::<GROUP>().0.iter().zip(starts.as_chunks::<GROUP>().0) {
-            a = row(canvas, starts[0], column, &taps[0], a)?;
-            b = row(canvas, starts[1], column, &taps[1], b)?;
-            c = row(canvas, starts[2], column, &taps[2], c)?;
-            d = row(canvas, starts[3], column, &taps[3], d)?;
-        }
-        let low = _mm256_add_ps(_mm256_add_ps(a.0, b.0), _mm256_add_ps(c.0, d.0));
-        let high = _mm256_add_ps(_mm256_add_ps(a.1, b.1), _mm256_add_ps(c.1, d.1));
-        let eight = _mm256_add_ps(low, high);
-        let four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps::<1>(eight));
-        let two = _mm_add_ps(four, _mm_movehl_ps(four, four));
-        Some(_mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two))))
-    }
-
-    #[target_feature(enable = "avx2,fma")]
-    #[inline]
-    fn row(canvas: &[f32], start: u32, column: usize, taps: &[f32; LANES], sums: Sums) -> Option<Sums> {
-        let columns = canvas.get((start as usize).wrapping_add(column)..)?.first_chunk::<LANES>()?;
-        let [columns, taps]: [[__m256; 2]; 2] = [bytemuck::cast(*columns), bytemuck::cast(*taps)];
-        Some((_mm256_fmadd_ps(columns[0], taps[0], sums.0), _mm256_fmadd_ps(columns[1], taps[1], sums.1)))
-    }
-}
-
 /// The same for wider filters.
 #[inline(always)]
-fn long_dot<T: Real, const FMA: bool>(
-    canvas: &[T],
-    taps: &[[T; LANES]],
-    blocks: usize,
-    starts: &[u32],
-    column: usize,
-) -> T {
+fn long_dot<T: Real, const FMA: bool>(canvas: &[T], taps: &[[T; LANES]], blocks: usize, place: &Place<'_>) -> T {
     let mut sum = [T::zero(); LANES];
-    for (taps, start) in taps.chunks_exact(blocks).zip(starts) {
+    for (taps, start) in taps.chunks_exact(blocks).zip(place.starts) {
         for (block, taps) in taps.iter().enumerate() {
-            sum =
-                multiply_add::<T, FMA>(load(canvas, (*start as usize).wrapping_add(column) + block * LANES), taps, sum);
+            sum = multiply_add::<T, FMA>(load(canvas, place.at(*start) + block * LANES), taps, sum);
         }
     }
     fold(sum)
@@ -258,29 +251,51 @@ fn fold<T: Real>(lanes: [T; LANES]) -> T {
 }
 
 /// r <- r + change d_k.
+#[allow(unsafe_code, reason = "a call of a function for a vector unit that was detected")]
 #[inline(always)]
 fn add<T: Real, const FMA: bool>(
-    frame: &Frame,
+    setting: &Setting<'_, T>,
     canvas: &mut [T],
     taps: &[[T; LANES]],
     blocks: usize,
     atom: &Active<T>,
-    base: usize,
+    place: &Place<'_>,
     change: T,
 ) {
+    let frame = setting.frame;
+    #[cfg(target_arch = "x86_64")]
+    if FMA
+        && blocks == 1
+        && (!atom.border || setting.wide && frame.only_wraps())
+        && place.is_within(frame, canvas.len())
+        && let (Some(canvas), Some(taps)) = (T::singles_mut(canvas), T::singles(taps.as_flattened()))
+    {
+        let (taps, change) = (taps.as_chunks::<LANES>().0, change.f64() as f32);
+        // SAFETY: on this architecture FMA says that AVX2 and FMA were detected, `wide` that AVX-512 was; the place was checked.
+        unsafe {
+            if !setting.wide {
+                x86::add256(canvas, taps, place, change);
+            } else if atom.border {
+                x86::add512_wrapped(canvas, taps, place, change, frame.sample.width, frame.filter.width);
+            } else {
+                x86::add512(canvas, taps, place, change);
+            }
+        }
+        return;
+    }
     let (line, column) = (atom.line as usize, atom.column as usize);
-    let starts = &frame.starts(line)[..frame.filter_rows()];
-    for (row, (taps, start)) in taps.chunks_exact(blocks).zip(starts).enumerate() {
+    for (row, (taps, start)) in taps.chunks_exact(blocks).zip(&place.starts[..place.rows]).enumerate() {
         if atom.border && !frame.row_counts(line, row) {
             continue;
         }
         for (block, taps) in taps.iter().enumerate() {
-            let start = *start as usize - base + column + block * LANES;
+            let start = place.at(*start) + block * LANES;
             let columns = multiply_add::<T, FMA>([change; LANES], taps, load(canvas, start));
             canvas[start..][..LANES].copy_from_slice(&columns);
         }
         if atom.border {
-            mend(frame, &mut canvas[*start as usize - base..][..frame.stride], *start as usize, column);
+            let first = *start as usize - place.base;
+            mend(frame, &mut canvas[first..][..frame.stride], *start as usize, column);
         }
     }
 }
@@ -339,3 +354,6 @@ pub(super) fn mend<T: Real>(frame: &Frame, row: &mut [T], start: usize, column: 
         Boundary::Zero => {}
     }
 }
+
+#[cfg(test)]
+mod tests;
