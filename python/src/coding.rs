@@ -7,12 +7,12 @@ use crate::run::preparation;
 use crate::source::Source;
 use crate::values::config;
 use numpy::prelude::*;
-use numpy::{PyArray1, PyReadonlyArray1};
+use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2};
 use ocsc::coder::{Coded, Status};
 use ocsc::learner::{self, coder};
 use ocsc::monitor::Silent;
 use ocsc::train::{TEST_TOL, code_each};
-use ocsc::{Atom, Code, Config, Dictionary, Error, Sample, Samples};
+use ocsc::{Atom, Code, Config, Dictionary, Error, Mixing, Sample, Samples};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -34,7 +34,7 @@ impl Task {
 }
 
 /// Codes samples. Returns arrays `filter`, `position` (flat), `value`, and per sample `nonzeros`, `shape` (depth, height, width),
-/// `objective`, `gap` and `converged`.
+/// `objective`, `gap` and `converged`; and where samples have filters of their own, in a list `mixing`, b (R) and W (K, R) of each.
 #[pyfunction]
 pub(crate) fn code<'py>(
     py: Python<'py>,
@@ -65,14 +65,16 @@ struct Codes<T> {
     energy: Vec<f64>,
     outliers: Vec<i64>,
     converged: Vec<bool>,
+    /// How the filters of every sample's own are made of those given, where they have some.
+    mixing: Vec<Mixing>,
 }
 
 impl<T: Scalar> Codes<T> {
     fn new() -> Self {
         let (filter, position, value, nonzeros) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let (shape, objective, gap, converged) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        let (beta, energy, outliers) = (Vec::new(), Vec::new(), Vec::new());
-        Codes { filter, position, value, nonzeros, shape, objective, gap, beta, energy, outliers, converged }
+        let (beta, energy, outliers, mixing) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Codes { filter, position, value, nonzeros, shape, objective, gap, beta, energy, outliers, converged, mixing }
     }
 
     fn push(&mut self, sample: &Sample<T>, coded: &Coded<T>) {
@@ -89,6 +91,7 @@ impl<T: Scalar> Codes<T> {
         self.energy.push(sample.data().iter().map(|v| v.f64() * v.f64()).sum());
         self.outliers.push(coded.outliers as i64);
         self.converged.push(coded.status == Status::Converged);
+        self.mixing.extend(coded.filters.as_ref().map(|own| own.mixing.clone()));
     }
 
     fn dict(self, py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
@@ -105,6 +108,13 @@ impl<T: Scalar> Codes<T> {
         dict.set_item("energy", PyArray1::from_vec(py, self.energy))?;
         dict.set_item("outliers", PyArray1::from_vec(py, self.outliers))?;
         dict.set_item("converged", PyArray1::from_vec(py, self.converged))?;
+        let mut mixing = Vec::with_capacity(self.mixing.len());
+        for own in self.mixing {
+            let (r, base) = (own.base().len(), own.base().iter().map(|b| *b as i64));
+            let weights = PyArray1::from_slice(py, own.weights()).reshape([own.weights().len() / r, r])?;
+            mixing.push((PyArray1::from_iter(py, base), weights));
+        }
+        dict.set_item("mixing", mixing)?;
         Ok(dict)
     }
 }
@@ -113,10 +123,6 @@ fn coded<T: Scalar>(task: Task, dictionary: &Dictionary<T>, host: &Host) -> PyRe
     let raised = Arc::new(Raised::default());
     let (config, source) = task.source(&raised, host)?;
     let mut coder = coder(&config, dictionary, config.tol).map_err(exception)?;
-    if config.method == ocsc::Method::Scsc {
-        let why = "method: expected one whose filters codes can refer to, found scsc, with filters of every sample's own (score takes them)";
-        return Err(PyValueError::new_err(why));
-    }
     let mut codes = Codes::new();
     let done = code_each(coder.as_mut(), dictionary, &source, &Silent, |_, item| -> ocsc::Result<()> {
         let item = item?;
@@ -271,6 +277,23 @@ pub(crate) fn reconstruct<'py>(
     let code = Code::new(d.n_filters(), shape, atoms).map_err(exception)?;
     let sample = py.detach(|| code.reconstruct(&d, config.boundary)).map_err(exception)?;
     Ok(array(py, sample)?.into_any())
+}
+
+/// Returns the filters that are combined of others as b (R) and W (K, R) say, in the precision of codes.
+#[pyfunction]
+pub(crate) fn own_filters<'py>(
+    py: Python<'py>,
+    filters: &Bound<'_, PyAny>,
+    base: PyReadonlyArray1<'_, i64>,
+    mixing: PyReadonlyArray2<'_, f64>,
+    is_single: bool,
+) -> PyResult<Bound<'py, PyAny>> {
+    let base = base.as_array().iter().map(|b| usize::try_from(*b).unwrap_or(usize::MAX)).collect();
+    let mixing = Mixing::new(base, mixing.as_array().iter().copied().collect()).map_err(exception)?;
+    match is_single {
+        true => Filters::F32(mixing.filters(&dictionary(filters)?).map_err(exception)?).array(py),
+        false => Filters::F64(mixing.filters(&dictionary(filters)?).map_err(exception)?).array(py),
+    }
 }
 
 /// Returns atoms of their filters, flat positions and values.

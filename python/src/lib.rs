@@ -34,7 +34,7 @@ mod values;
 #[pyo3::pymodule]
 mod _native {
     #[pymodule_export]
-    use crate::coding::{beta_max, code, evaluate, path, reconstruct};
+    use crate::coding::{beta_max, code, evaluate, own_filters, path, reconstruct};
     #[pymodule_export]
     use crate::events::{events, stitch_events};
     #[pymodule_export]

@@ -133,6 +133,9 @@ def test_archives_of_others(tmp_path):
         (dict(offset=npy(np.array([0, 1]))), "do not fit"),
         (dict(offset=npy(np.array([0, 2])), shape=npy(np.array([[2, 9, 9]]))), "offset: expected growing numbers from 0 to 1"),
         (dict(offset=npy(np.array([1, 1])), shape=npy(np.array([[2, 9, 9]]))), "offset: expected growing numbers from 0 to 1"),
+        (dict(mixing=npy(np.ones((2, 1)))), r"expected base \('R',\) and mixing \(2, 'R'\), found"),
+        (dict(base=npy(np.array([1])), mixing=npy(np.ones((3, 1)))), "expected base"),
+        (dict(base=npy(np.array([0.5])), mixing=npy(np.ones((2, 1)))), "expected base"),
         (dict(offset=npy(np.array([], int)), shape=npy(np.array([[2, 9, 9]]))), "do not fit"),
     ],
 )

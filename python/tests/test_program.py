@@ -79,6 +79,39 @@ def test_codes_of_the_package_are_reconstructed_by_the_program(program, tmp_path
         assert np.allclose(np.load(tmp_path / "back" / f"sample-{i:06}.npy"), image, atol=1e-6)
 
 
+def test_filters_of_the_samples_own(program, tmp_path):
+    images = smooth(4)
+    np.save(tmp_path / "x.npy", images)
+    params = dict(n_filters=5, filter_shape=(5, 5), beta=0.3, method="scsc", base_filters=2)
+    program("learn", "x.npy", "--out", "m.safetensors", *SMALL, "--method", "scsc", "--base-filters", 2)
+    model = OnlineCSC(**params).fit(images)
+    assert np.array_equal(model.filters_, ocsc.load(tmp_path / "m.safetensors").filters_)
+    codes = model.transform(images)
+    assert np.isclose(codes.objective.mean(), model.evaluate(images, tol=model.tol)["objective"], rtol=1e-12)
+    program("code", "m.safetensors", "x.npy", "--out", "codes")
+    theirs = Codes.load(tmp_path / "codes")
+    for one, other, image in zip(codes, theirs, images):
+        assert np.array_equal(one.to_dense(), other.to_dense()) and one.objective == other.objective
+        assert np.array_equal(one.facts["base"], other.facts["base"])
+        assert np.array_equal(one.facts["mixing"], other.facts["mixing"])
+        own = one.own_filters(model)
+        combined = np.tensordot(one.facts["mixing"], model.filters_[one.facts["base"]].astype(float), 1)
+        assert np.abs(own - combined).max() < 1e-6 and np.abs(own - model.filters_).max() > 0.01
+        # What is left over is what the objective counts.
+        left = image - model.inverse_transform(one)
+        assert np.isclose(0.5 * (left**2).sum() + 0.3 * np.abs(one.value).sum(), one.objective, rtol=1e-5)
+    back = model.inverse_transform(codes)
+    assert np.array_equal(back, model.inverse_transform(theirs)) and np.array_equal(back, ocsc.reconstruct(codes, model.filters_))
+    # Through the package's files to the program.
+    for name in ("all.npz", "folder"):
+        codes.save(tmp_path / name)
+        assert np.array_equal(model.inverse_transform(Codes.load(tmp_path / name)), back)
+    program("reconstruct", "m.safetensors", "folder", "--format", "npy", "--out", "back")
+    program("verify", "m.safetensors", "x.npy", "codes")
+    assert np.array_equal(np.load(tmp_path / "back" / "sample-000002.npy"), back[2].astype(np.float32))
+    assert len(codes[1:3].events()) == len(theirs[1:3].events(filters=model)) > 0
+
+
 def test_learning_goes_on_across_the_two(program, tmp_path):
     images = smooth(6)
     np.save(tmp_path / "x.npy", images)

@@ -51,6 +51,7 @@ const LIBRARY: &[&[&str]] = &[
         "fourier",
         "loss",
         "metrics",
+        "mixing",
         "monitor",
         "penalty",
         "preprocess",

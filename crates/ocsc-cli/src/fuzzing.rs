@@ -2,7 +2,7 @@
 //!
 //! Not part of the program: compiled for tests, and with the feature `fuzzing` for the targets in the folder `fuzz`.
 
-use crate::data::codes::{read_code, read_facts};
+use crate::data::codes::{read_code, read_facts, read_mixing};
 use crate::data::{Source, SourceOptions};
 use crate::memory::Limit;
 use crate::run::record::read_records;
@@ -32,7 +32,7 @@ pub fn exercise(path: &Path) -> Taken {
             let mut taken = samples(path);
             taken.read |= ending == "npz" && read_code::<f32>(path).is_ok();
             if ending == "npz" {
-                let _ = read_facts(path);
+                let _ = (read_facts(path), read_mixing(path));
             }
             taken
         }

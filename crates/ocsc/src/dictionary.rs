@@ -177,6 +177,14 @@ impl<T: Real> Dictionary<T> {
         }
     }
 
+    /// Returns the filters in another scalar, of norm at most 1 in that.
+    pub fn cast<U: Real>(&self) -> Dictionary<U> {
+        let Dictionary { n_filters, shape, rank, .. } = *self;
+        let mut cast = Dictionary { n_filters, shape, rank, data: self.data.iter().map(|v| U::of(v.f64())).collect() };
+        cast.project();
+        cast
+    }
+
     /// Returns the Euclidean norms of the filters.
     pub fn norms(&self) -> Vec<f64> {
         self.data.chunks(self.shape.len()).map(|f| f.iter().map(|v| v.f64() * v.f64()).sum::<f64>().sqrt()).collect()

@@ -100,6 +100,7 @@ mod loss;
 pub mod memory;
 pub mod method;
 pub mod metrics;
+mod mixing;
 pub mod monitor;
 #[doc = include_str!("../NOTATION.md")]
 pub mod notation {}
@@ -142,6 +143,7 @@ pub(crate) use fourier::{Fourier, Scratch};
 pub use learner::{Batch, Learner, Online};
 pub use loss::Loss;
 pub use method::Method;
+pub use mixing::Mixing;
 pub use penalty::Penalty;
 pub use real::{Dtype, PerScalar, Real};
 pub use sample::{Sample, Samples, Shape};

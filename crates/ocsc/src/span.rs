@@ -16,13 +16,15 @@ fn least<T: Real>() -> f64 {
 pub(crate) struct Span {
     len: usize,
     basis: Vec<f64>,
+    /// The filters of the dictionary that span it.
+    chosen: Vec<usize>,
 }
 
 impl Span {
     /// Returns the span of `n` filters of a dictionary, each the one that is furthest from the span of those before.
     pub(crate) fn of<T: Real>(dictionary: &Dictionary<T>, n: usize) -> Self {
         let len = dictionary.shape().len();
-        let mut span = Span { len, basis: Vec::with_capacity(n * len) };
+        let mut span = Span { len, basis: Vec::with_capacity(n * len), chosen: Vec::new() };
         let mut rest: Vec<f64> = dictionary.data().iter().map(|d| d.f64()).collect();
         let longest = rest.chunks_exact(len).map(norm).fold(0.0, f64::max);
         for _ in 0..n.min(len) {
@@ -40,6 +42,7 @@ impl Span {
                 filter.iter_mut().zip(&next).for_each(|(f, q)| *f -= along * q);
             }
             span.basis.extend(next);
+            span.chosen.push(at);
         }
         span
     }
@@ -47,6 +50,11 @@ impl Span {
     /// Returns the orthonormal filters.
     pub(crate) fn basis(&self) -> impl Iterator<Item = &[f64]> {
         self.basis.chunks_exact(self.len)
+    }
+
+    /// Returns the numbers of the filters that span it: independent ones of the dictionary.
+    pub(crate) fn chosen(&self) -> &[usize] {
+        &self.chosen
     }
 
     /// Projects a filter on the span.
@@ -91,11 +99,12 @@ pub(crate) struct Coordinates {
 }
 
 impl Coordinates {
-    pub(crate) fn new<T: Real>(base: &Dictionary<T>) -> Self {
-        let (len, n) = (base.shape().len(), base.n_filters());
+    /// Takes base filters, each of this many values.
+    pub(crate) fn new<T: Real>(len: usize, base: &[&[T]]) -> Self {
+        let n = base.len();
         let (mut basis, mut triangle) = (Vec::with_capacity(n * len), vec![0.0; n * n]);
         for r in 0..n {
-            let mut next: Vec<f64> = base.filter(r).iter().map(|b| b.f64()).collect();
+            let mut next: Vec<f64> = base[r].iter().map(|b| b.f64()).collect();
             let before = norm(&next);
             for _ in 0..2 {
                 for (q, known) in basis.chunks_exact(len).enumerate() {

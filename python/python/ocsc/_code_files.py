@@ -19,8 +19,8 @@ from . import _native
 Array = npt.NDArray[Any]
 
 NEEDED = ("filter", "position", "value", "shape")
-FACTS = ("sample_shape", "model", "source", "preprocess", "boundary", "masked")
-"""What the program's codes say of what they were made of and with; kept from load to save."""
+FACTS = ("sample_shape", "model", "source", "preprocess", "boundary", "masked", "base", "mixing")
+"""What codes say of what they were made of and with, and of filters of the sample's own; kept from load to save."""
 
 KNOWN = (*NEEDED, *FACTS, "problem", "offset", "objective", "gap", "beta", "margin", "single", "energy", "windows")
 """Arrays that are read. Files may hold others, which later versions or the program add."""
@@ -192,9 +192,22 @@ def code_of(arrays: Mapping[str, Array], name: str) -> dict[str, Any]:
     scalars = {key: float(number.reshape(())) for key, number in numbers.items()}
     fields = {key: arrays[key] for key in ("filter", "position", "value")}
     facts = {key: arrays[key] for key in FACTS if key in arrays}
+    _check_mixing(facts, (), int(shape[0]), name)
     if margin is None:
         margin = _margin(shape, facts.get("sample_shape"))
     return {**fields, "shape": tuple(shape), "margin": margin, "facts": facts, **scalars}
+
+
+def _check_mixing(facts: Mapping[str, Array], samples: tuple[int, ...], n_filters: int, name: str) -> None:
+    """Checks that what is said of filters of the samples' own fits the number of filters."""
+    if "mixing" not in facts and "base" not in facts:
+        return
+    base, mixing = (facts.get(key, np.zeros(0)) for key in ("base", "mixing"))
+    r = base.shape[-1] if base.ndim else 0
+    kinds = base.dtype.kind in "iu" and mixing.dtype.kind == "f"
+    if not kinds or base.shape != (*samples, r) or mixing.shape != (*samples, n_filters, r):
+        expected = f"base {(*samples, 'R')} and mixing {(*samples, n_filters, 'R')}"
+        raise ValueError(f"{name}: expected {expected}, found {base.shape} of {base.dtype} and {mixing.shape} of {mixing.dtype}")
 
 
 def _margin(shape: Array, sample_shape: Array | None) -> Array | None:
@@ -224,6 +237,7 @@ def codes_of(arrays: Mapping[str, Array], name: str) -> dict[str, Any]:
     fields = {key: arrays[key] for key in ("filter", "position", "value", "offset", "objective", "gap", "beta", "energy", "margin")}
     fields |= {"windows": arrays["windows"]} if "windows" in arrays else {}
     said = [key for key in FACTS if key in arrays and arrays[key].shape[:1] == (n,)]
+    _check_mixing({key: arrays[key] for key in said}, (n,), int(shapes[0, 0]) if n else 0, name)
     facts = [{key: np.asarray(arrays[key][i]) for key in said} for i in range(n)]
     return {**fields, "shapes": shapes, "single": bool(arrays["single"]), "facts": facts}
 

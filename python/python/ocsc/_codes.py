@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 import numpy.typing as npt
 
+from . import _native
 from ._code_files import FACTS, UNKNOWN, code_of, codes_of, read_arrays, write_arrays, write_folder
 from ._errors import counted
 from ._events import find_events
@@ -46,7 +47,8 @@ class Code:
         ||x||^2 of the sample after preprocessing; NaN where unknown.
     facts : dict
         What a file of the program says besides, as far as it does: ``sample_shape`` (channels, axes...), ``model`` (the
-        checksum of the dictionary), ``source`` (path), ``preprocess``, ``boundary`` and ``masked``, as arrays.
+        checksum of the dictionary), ``source`` (path), ``preprocess``, ``boundary`` and ``masked``, as arrays. Where the sample has
+        filters of its own (method ``'scsc'``), ``base`` (R,) and ``mixing`` (K, R) say how `own_filters` makes them.
 
     Examples
     --------
@@ -126,6 +128,30 @@ class Code:
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> Array:
         return _as_array(self.to_dense(), dtype, copy)
+
+    def own_filters(self, filters: Any) -> Array:
+        """Returns the filters that the code refers to.
+
+        Parameters
+        ----------
+        filters : array or OnlineCSC
+            The model's filters (K, C, axes...) or (K, axes...).
+
+        Returns
+        -------
+        ndarray
+            These filters; or where the sample has filters of its own (method ``'scsc'``), those: filter k is the sum over r of
+            ``mixing[k, r]`` times filter ``base[r]`` of the model, in the precision of ``value``.
+        """
+        given = np.asarray(getattr(filters, "filters_", filters))
+        if "mixing" not in self.facts:
+            return given
+        # Combining heeds no axes.
+        flat = np.ascontiguousarray(given).reshape(len(given), 1, -1)
+        base, mixing = (np.asarray(self.facts[name]) for name in ("base", "mixing"))
+        is_single = self.value.dtype == np.float32
+        own = _native.own_filters(flat, base.astype(np.int64), mixing.astype(np.float64), is_single)
+        return own.reshape(given.shape)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes a file in the format ``.npz``, under the very name given, as the program's ``ocsc code`` does.
@@ -695,7 +721,7 @@ def concatenate(parts: list[Codes]) -> Codes:
     )
 
 
-def from_native(raw: Mapping[str, Array], n_filters: int, margin: Sequence[int]) -> Codes:
+def from_native(raw: Mapping[str, Any], n_filters: int, margin: Sequence[int]) -> Codes:
     """Returns what the native half coded, of samples out of which filters may stick by ``margin``, as `Codes`."""
     rank = len(margin)
     spatial = raw["shape"][:, 3 - rank :]
@@ -710,4 +736,5 @@ def from_native(raw: Mapping[str, Array], n_filters: int, margin: Sequence[int])
     offset = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
     margins = np.tile(np.asarray(margin, np.int64), (len(counts), 1))
     numbers = (raw["objective"], raw["gap"], raw["beta"], margins)
-    return Codes(raw["filter"], position, raw["value"], offset, shapes, *numbers, energy=raw["energy"])
+    facts = [{"base": base, "mixing": mixing} for base, mixing in raw["mixing"]] or None
+    return Codes(raw["filter"], position, raw["value"], offset, shapes, *numbers, energy=raw["energy"], facts=facts)

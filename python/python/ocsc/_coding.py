@@ -134,7 +134,7 @@ def reconstruct_one(code: Code, filters: Array, settings: dict[str, Any]) -> Arr
     flat = np.asarray(np.ravel_multi_index(tuple(code.position.T), axes), np.int64)
     triple = (shape[0], shape[1], shape[2])
     value = code.value.astype(np.float64, copy=False)
-    return _native.reconstruct(settings, filters, triple, code.filter.astype(np.int64), flat, value)
+    return _native.reconstruct(settings, code.own_filters(filters), triple, code.filter.astype(np.int64), flat, value)
 
 
 def assemble(samples: list[Array], letters: str) -> Any:

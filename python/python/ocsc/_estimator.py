@@ -400,7 +400,11 @@ class OnlineCSC(Parameters):
         learner = self._fitted()
         # Not the others: the coder of new data, whatever the method, would refuse what only that method obeys.
         kept = {"n_filters", "filter_shape", "dtype", *CODING}
-        settings = {name: value for name, value in learner.settings().items() if name in kept}
+        learned = learner.settings()
+        if learned["method"] == "scsc":
+            # Its samples have filters of their own.
+            kept |= {"method", "base_filters"}
+        settings = {name: value for name, value in learned.items() if name in kept}
         settings.update(coding_changes(self._compared(self._layout.rank), self._learned))
         settings["preprocess"] = self._steps(settings["preprocess"])
         if not isinstance(settings["weights"], str) and np.ndim(settings["weights"]) > 1:
@@ -438,6 +442,8 @@ class OnlineCSC(Parameters):
 
     def transform(self, X: Any, mask: Any = None) -> Codes:
         """Codes samples to a relative duality gap of ``tol``, by the active-set coder whatever the method.
+
+        With the method ``'scsc'`` every sample has filters of its own, which `Code.own_filters` returns.
 
         Parameters
         ----------

@@ -67,7 +67,8 @@ def find_events(
         shape = (*(1,) * (3 - rank), *axes)
         value = code.value.astype(np.float64)
         which = (code.filter.astype(np.int64), flat, value, code.energy)
-        parts.append(_native.events(full, outside, (shape[0], shape[1], shape[2]), *which, float(threshold), distance, align))
+        own = code.own_filters(full)
+        parts.append(_native.events(own, outside, (shape[0], shape[1], shape[2]), *which, float(threshold), distance, align))
     samples = list(range(len(codes)))
     if codes.windows is not None:
         reach = -(-full.shape[2] // 2) if distance is None else distance[2]

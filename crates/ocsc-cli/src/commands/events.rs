@@ -20,7 +20,7 @@ use ocsc::events::{Event, Options, Window, find, stitch};
 use ocsc::learner::coder;
 use ocsc::settings::Dtype;
 use ocsc::train::code_each;
-use ocsc::{Method, Real, Shape, Sparsity, replace};
+use ocsc::{Real, Shape, Sparsity, replace};
 use std::collections::BTreeMap;
 
 /// `ocsc events`.
@@ -37,11 +37,6 @@ fn events<T: Real>(args: &Events, console: &Console) -> Result<()> {
     let saved = ranks.load::<T>(&args.model)?;
     let dictionary = &saved.dictionary;
     let config = args.coding.settings.apply(&saved.config, DEFAULT_TOL)?;
-    ensure!(
-        config.method != Method::Scsc,
-        "{}: expected filters that events can refer to, found those of the method scsc, which every sample has of its own",
-        args.model.display()
-    );
     ensure!(
         !pipe::is_wanted(&args.data)?,
         "-: expected data whose number is known, found standard input; save the frames, e.g. ffmpeg -i film.mp4 \
@@ -69,7 +64,8 @@ fn events<T: Real>(args: &Events, console: &Console) -> Result<()> {
         match item {
             Ok(item) => {
                 let energy = item.sample.data().iter().map(|v| v.f64() * v.f64()).sum();
-                let found = find(&item.coded.code, dictionary, config.boundary, energy, &options)?;
+                let filters = item.coded.filters_or(dictionary);
+                let found = find(&item.coded.code, filters, config.boundary, energy, &options)?;
                 table.add(source.cut(i)?, energy, found)?;
                 table.gap = table.gap.max(item.coded.relative_gap());
                 table.unconverged += usize::from(item.coded.status != Status::Converged);

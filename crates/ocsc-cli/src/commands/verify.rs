@@ -182,7 +182,8 @@ impl Checked<'_> {
         let sample = if single { self.sample::<f32>()? } else { self.sample::<f64>()? };
         let beta = facts.beta.filter(|beta| *beta > 0.0).unwrap_or(saved.config.beta);
         let config = with_problem(&saved.config, facts.problem.as_deref())?;
-        let problem = Problem::new(&config, &saved.dictionary, beta);
+        let own = codes::read_filters(self.path, &saved.dictionary)?;
+        let problem = Problem::new(&config, own.as_ref().unwrap_or(&saved.dictionary), beta);
         let mut found = problem.verify(&sample, &code)?;
         let wants = &config.active_set;
         if wants.coder == CoderKind::Omp {
@@ -248,7 +249,7 @@ impl Checked<'_> {
     fn check_unchanged(&self, code: &Code<f64>) -> Result<()> {
         match codes::read_checksum(self.path)? {
             Some(written) => {
-                let same = written == self.facts.checksum(code);
+                let same = written == self.facts.checksum(code, codes::read_mixing(self.path)?.as_ref());
                 ensure!(same, "the file was changed after it was written: its checksum does not hold");
                 Ok(())
             }

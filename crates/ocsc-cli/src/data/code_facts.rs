@@ -20,7 +20,7 @@ use super::npy;
 use super::npz::Npz;
 use crate::memory::Limit;
 use anyhow::{Context, Result, ensure};
-use ocsc::{Code, Config, Real, settings};
+use ocsc::{Code, Config, Mixing, Real, settings};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -179,7 +179,7 @@ impl Facts {
     }
 
     /// The checksum of a code and of what is said of it, whatever wrote the file.
-    pub(crate) fn checksum<T: Real>(&self, code: &Code<T>) -> String {
+    pub(crate) fn checksum<T: Real>(&self, code: &Code<T>, mixing: Option<&Mixing>) -> String {
         let mut hash = Sha256::new();
         let mut words = |values: &[u64]| values.iter().for_each(|v| hash.update(v.to_le_bytes()));
         words(&[code.n_filters() as u64, code.nonzeros() as u64]);
@@ -199,6 +199,10 @@ impl Facts {
         }
         // Not where there is none, so that earlier files keep their checksums.
         self.problem.iter().for_each(|problem| hash.update(problem.as_bytes()));
+        if let Some(mixing) = mixing {
+            mixing.base().iter().for_each(|b| hash.update((*b as u64).to_le_bytes()));
+            mixing.weights().iter().for_each(|w| hash.update(w.to_le_bytes()));
+        }
         hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
     }
 }

@@ -6,6 +6,10 @@
 //! | `position` | i32, (n, axes) | where its first corner lies, on the last one to three of depth, height, width |
 //! | `value` | f32 or f64, (n) | the coefficient |
 //! | `shape` | i64, (1 + axes) | the shape of the dense array: filters, then the spatial axes |
+//! | `base`, `mixing` | i64, (R); f64, (filters, R) | where the sample has filters of its own, as with the method scsc: how they are made of the model's |
+//!
+//! Filter k of such a sample is the sum over r of `mixing[k, r]` times filter `base[r]` of the model, rounded to the type of `value`, and
+//! scaled to norm 1 if its norm is above. The filters themselves would take (values of a filter) / R times the room.
 //!
 //! and what [`Facts`] says of it, each an array or a text of its own. Reading checks everything: the file may be anyone's.
 
@@ -19,16 +23,29 @@ use crate::console::told;
 use crate::memory::Limit;
 use anyhow::{Context, Result, anyhow, ensure};
 use ocsc::replace::write_file;
-use ocsc::{Atom, Code, Real};
+use ocsc::{Atom, Code, Dictionary, Mixing, Real};
 use std::io::Cursor;
 use std::path::Path;
 
-/// Writes a code whose samples have `rank` spatial axes, replacing the file as a whole.
-pub(crate) fn write_code<T: Real>(path: &Path, code: &Code<T>, rank: usize, facts: &Facts) -> Result<()> {
-    write_checked(path, code, rank, facts).map_err(|e| anyhow!("{}: {}", path.display(), told(&e)))
+/// Writes a code whose samples have `rank` spatial axes, replacing the file as a whole; `mixing` says how the sample's own filters are
+/// made of the model's, where it has some.
+pub(crate) fn write_code<T: Real>(
+    path: &Path,
+    code: &Code<T>,
+    mixing: Option<&Mixing>,
+    rank: usize,
+    facts: &Facts,
+) -> Result<()> {
+    write_checked(path, code, mixing, rank, facts).map_err(|e| anyhow!("{}: {}", path.display(), told(&e)))
 }
 
-fn write_checked<T: Real>(path: &Path, code: &Code<T>, rank: usize, facts: &Facts) -> Result<()> {
+fn write_checked<T: Real>(
+    path: &Path,
+    code: &Code<T>,
+    mixing: Option<&Mixing>,
+    rank: usize,
+    facts: &Facts,
+) -> Result<()> {
     ensure!((1..=3).contains(&rank), "a code has one to three spatial axes, not {rank}");
     let shape = code.shape();
     let (hidden, axes) = shape.split_at(3 - rank);
@@ -55,8 +72,15 @@ fn write_checked<T: Real>(path: &Path, code: &Code<T>, rank: usize, facts: &Fact
         ("value", npy::encode(write::descr::<T>(), &[n], &value)),
         ("shape", npy::encode("<i8", &[rank + 1], &dense)),
     ];
+    if let Some(mixing) = mixing {
+        let (base, weights) = (mixing.base(), mixing.weights());
+        let numbers: Vec<u8> = base.iter().flat_map(|b| (*b as i64).to_le_bytes()).collect();
+        arrays.push(("base", npy::encode("<i8", &[base.len()], &numbers)));
+        let numbers: Vec<u8> = weights.iter().flat_map(|w| w.to_le_bytes()).collect();
+        arrays.push(("mixing", npy::encode("<f8", &[weights.len() / base.len(), base.len()], &numbers)));
+    }
     arrays.extend(facts.arrays());
-    arrays.push(("sha256", npy::encode_text(&facts.checksum(code))));
+    arrays.push(("sha256", npy::encode_text(&facts.checksum(code, mixing))));
     // In memory: the crate prints a line of its own where it cannot write.
     let mut packed = Cursor::new(Vec::new());
     npz::write(&mut packed, &arrays)?;
@@ -73,6 +97,33 @@ pub(crate) fn read_facts(path: &Path) -> Result<Facts> {
 pub(crate) fn is_single(path: &Path) -> Result<bool> {
     let read = || Ok(Npz::open(path, Limit::default())?.array("value")?.dtype() == Dtype::F32);
     guarded(read).map_err(|e| anyhow!("{}: {}", path.display(), told(&e)))
+}
+
+/// Reads how the sample's own filters are made of the model's, where it has some.
+pub(crate) fn read_mixing(path: &Path) -> Result<Option<Mixing>> {
+    let limit = Limit::default();
+    let read = || {
+        let mut archive = Npz::open(path, limit)?;
+        if !archive.names().iter().any(|name| name == "mixing") {
+            return Ok(None);
+        }
+        let (base, weights) = (archive.array("base")?, archive.array("mixing")?);
+        let fits = matches!((base.shape(), weights.shape()), ([r], [_, columns]) if r == columns);
+        let found = format!("{} and {}", show_shape(base.shape()), show_shape(weights.shape()));
+        ensure!(fits, "`base` and `mixing` have shapes {found}; expected (R) and (filters, R)");
+        Ok(Some(Mixing::new(integers("base", &base, limit)?, weights.values(limit)?)?))
+    };
+    guarded(read).map_err(|e| anyhow!("{}: {}", path.display(), told(&e)))
+}
+
+/// Reads the filters that a code belongs to, if they are the sample's own: in f64, as the coder rounded them.
+pub(crate) fn read_filters(path: &Path, dictionary: &Dictionary<f64>) -> Result<Option<Dictionary<f64>>> {
+    let Some(mixing) = read_mixing(path)? else { return Ok(None) };
+    let filters = match is_single(path)? {
+        true => mixing.filters(&dictionary.cast::<f32>()).map(|filters| filters.cast()),
+        false => mixing.filters(dictionary),
+    };
+    filters.map(Some).with_context(|| path.display().to_string())
 }
 
 /// Reads the checksum that a file had when it was written.

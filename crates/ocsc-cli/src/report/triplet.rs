@@ -20,7 +20,7 @@ pub(crate) fn triplets<T: Real>(
     let mut triplets = Vec::new();
     for (name, sample) in samples {
         let coded = coder.code(sample, None)?;
-        let reconstruction = coded.code.reconstruct(coded.filters.as_ref().unwrap_or(dictionary), config.boundary)?;
+        let reconstruction = coded.code.reconstruct(coded.filters_or(dictionary), config.boundary)?;
         let (low, high) = sample.extremes();
         // Signals and images smaller than its window have none.
         let ssim = ssim(sample, &reconstruction, peak).map_or(String::new(), |ssim| format!("SSIM {ssim:.3}, "));

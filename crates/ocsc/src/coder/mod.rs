@@ -50,7 +50,7 @@ pub use fista::Fista;
 pub use joint::Joint;
 pub use masked::Masked;
 pub use omp::Omp;
-pub use sample_filters::SampleFilters;
+pub use sample_filters::{OwnFilters, SampleFilters};
 pub(crate) use settings::CodingConfig;
 pub use settings::{ActiveSetConfig, CoderConfig, CoderKind, StopRule, Weights};
 
@@ -89,7 +89,7 @@ pub struct Coded<T> {
     /// The sparse code.
     pub code: Code<T>,
     /// The sample's own filters that the code belongs to, where these depend on the sample; else those of the dictionary.
-    pub filters: Option<Dictionary<T>>,
+    pub filters: Option<OwnFilters<T>>,
     /// Data term and (weighted) l1 norm of the code, or its l2,1 norm where channels are jointly sparse.
     pub objective: Objective,
     /// What the code pays: beta times the l1 norm, or as the penalty says.
@@ -110,6 +110,11 @@ pub struct Coded<T> {
 }
 
 impl<T> Coded<T> {
+    /// Returns the filters that the code belongs to: the sample's own, or those of the dictionary that it was coded with.
+    pub fn filters_or<'a>(&'a self, dictionary: &'a Dictionary<T>) -> &'a Dictionary<T> {
+        self.filters.as_ref().map_or(dictionary, |own| &own.dictionary)
+    }
+
     /// Returns P(z).
     pub fn total(&self) -> f64 {
         self.objective.data_term + self.penalty

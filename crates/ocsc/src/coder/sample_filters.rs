@@ -12,7 +12,8 @@
 //! objective by less than half the tolerance.
 //!
 //! **The certificate** is that of the code for the filters it is returned with ([`Coded::filters`]): no other code is better by more
-//! than the gap with these filters. Nothing is proven of the filters.
+//! than the gap with these filters. Nothing is proven of the filters. They are rounded from W ([`Mixing`]) before they are used, so
+//! whoever has the dictionary and W has the very filters that the certificate is about.
 //!
 //! **Cost** of a round: a warm start of the other coder, and M per non-zero and sweep.
 //!
@@ -21,23 +22,62 @@
 
 use super::{Coded, Coder};
 use crate::Boundary;
-use crate::span::Span;
+use crate::span::{Coordinates, Span};
 use crate::spatial::{AtHand, Filters};
-use crate::{Code, Dictionary, Real, Result, Sample};
+use crate::{Code, Dictionary, Mixing, Real, Result, Sample};
 
 /// Rounds, at most.
 const ROUNDS: usize = 6;
 /// Sweeps over the filters per round.
 const SWEEPS: usize = 3;
 
+/// The filters of a sample, and how they are made of the dictionary's.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OwnFilters<T> {
+    /// The filters.
+    pub dictionary: Dictionary<T>,
+    /// The combinations of the dictionary's filters that they are.
+    pub mixing: Mixing,
+}
+
 /// The coder that finds filters and code of a sample.
 pub struct SampleFilters<T: Real> {
     inner: Box<dyn Coder<T>>,
-    dictionary: Dictionary<T>,
-    span: Span,
+    start: Start<T>,
     n_base: usize,
     boundary: Boundary,
     tol: f64,
+}
+
+/// What depends on the dictionary alone.
+struct Start<T: Real> {
+    dictionary: Dictionary<T>,
+    span: Span,
+    coordinates: Coordinates,
+    /// The filters that every sample starts from; none of a dictionary of zeros.
+    filters: Option<OwnFilters<T>>,
+}
+
+impl<T: Real> Start<T> {
+    fn new(dictionary: &Dictionary<T>, n_base: usize) -> Self {
+        let span = Span::of(dictionary, n_base);
+        let base: Vec<&[T]> = span.chosen().iter().map(|b| dictionary.filter(*b)).collect();
+        let coordinates = Coordinates::new(dictionary.shape().len(), &base);
+        let mut inside = dictionary.clone();
+        span.confine(&mut inside);
+        let mut start = Start { dictionary: dictionary.clone(), span, coordinates, filters: None };
+        let taps: Vec<f64> = inside.data().iter().map(|d| d.f64()).collect();
+        start.filters = start.own(&taps).ok();
+        start
+    }
+
+    /// Returns filters in the span, (K, M), as they are made of the dictionary's.
+    fn own(&self, taps: &[f64]) -> Result<OwnFilters<T>> {
+        let filters = taps.chunks_exact(self.dictionary.shape().len());
+        let weights = filters.flat_map(|filter| self.coordinates.of(filter)).collect();
+        let mixing = Mixing::new(self.span.chosen().to_vec(), weights)?;
+        Ok(OwnFilters { dictionary: mixing.filters(&self.dictionary)?, mixing })
+    }
 }
 
 impl<T: Real> SampleFilters<T> {
@@ -49,45 +89,38 @@ impl<T: Real> SampleFilters<T> {
         tol: f64,
         boundary: Boundary,
     ) -> Self {
-        let (span, dictionary) = confined(dictionary, n_base);
-        SampleFilters { inner, dictionary, span, n_base, boundary, tol }
+        SampleFilters { inner, start: Start::new(dictionary, n_base), n_base, boundary, tol }
     }
 
     /// Returns better filters for a code, from those it was made with.
-    fn improve(&self, sample: &Sample<T>, code: &Code<T>, filters: &Dictionary<T>) -> Result<Dictionary<T>> {
+    fn improve(&self, sample: &Sample<T>, code: &Code<T>, filters: &Dictionary<T>) -> Result<OwnFilters<T>> {
         let mut at_hand = [AtHand::new(sample, code, filters, self.boundary)?];
         let taps = filters.data().iter().map(|d| d.f64()).collect();
-        let mut moving = Filters { shape: filters.shape(), taps, history: None, span: Some(&self.span) };
+        let mut moving = Filters { shape: filters.shape(), taps, history: None, span: Some(&self.start.span) };
         for _ in 0..SWEEPS {
             moving.sweep(&mut at_hand);
         }
-        let mut improved = filters.clone();
-        improved.data_mut().iter_mut().zip(moving.taps).for_each(|(d, new)| *d = T::of(new));
-        improved.project();
-        Ok(improved)
+        self.start.own(&moving.taps)
     }
-}
-
-/// The span of R filters of a dictionary, and all of them in it.
-fn confined<T: Real>(dictionary: &Dictionary<T>, n_base: usize) -> (Span, Dictionary<T>) {
-    let (span, mut inside) = (Span::of(dictionary, n_base), dictionary.clone());
-    span.confine(&mut inside);
-    (span, inside)
 }
 
 impl<T: Real> Coder<T> for SampleFilters<T> {
     fn set_dictionary(&mut self, dictionary: &Dictionary<T>) {
-        (self.span, self.dictionary) = confined(dictionary, self.n_base);
+        self.start = Start::new(dictionary, self.n_base);
     }
 
     fn code(&mut self, sample: &Sample<T>, start: Option<&Code<T>>) -> Result<Coded<T>> {
-        let mut filters = self.dictionary.clone();
-        self.inner.set_dictionary(&filters);
+        let Some(mut filters) = self.start.filters.clone() else {
+            // Zeros span nothing.
+            self.inner.set_dictionary(&self.start.dictionary);
+            return self.inner.code(sample, start);
+        };
+        self.inner.set_dictionary(&filters.dictionary);
         let mut coded = self.inner.code(sample, start)?;
         let mut iterations = coded.iterations;
         for _ in 0..ROUNDS {
-            let improved = self.improve(sample, &coded.code, &filters)?;
-            self.inner.set_dictionary(&improved);
+            let improved = self.improve(sample, &coded.code, &filters.dictionary)?;
+            self.inner.set_dictionary(&improved.dictionary);
             let next = self.inner.code(sample, Some(&coded.code))?;
             iterations += next.iterations;
             let (before, after) = (coded.total(), next.total());
@@ -103,7 +136,7 @@ impl<T: Real> Coder<T> for SampleFilters<T> {
 
     /// For the filters that samples start from.
     fn beta_max(&mut self, sample: &Sample<T>) -> Result<f64> {
-        self.inner.set_dictionary(&self.dictionary);
+        self.inner.set_dictionary(self.start.filters.as_ref().map_or(&self.start.dictionary, |own| &own.dictionary));
         self.inner.beta_max(sample)
     }
 }

@@ -53,7 +53,7 @@ impl<T: Real> Online<T> {
         }
         let coded = self.coder.code_all(samples, monitor)?;
         for (sample, coded) in samples.iter().zip(&coded) {
-            let filters = coded.filters.as_ref().unwrap_or(&self.core.dictionary);
+            let filters = coded.filters_or(&self.core.dictionary);
             self.update.absorb(sample, &coded.code, filters)?;
         }
         let updated = self.core.update(|dictionary| self.update.update(dictionary))?;

@@ -214,8 +214,7 @@ fn measure<T: Real>(
             for v in sample.observed() {
                 (measured.low, measured.high) = (measured.low.min(v.f64()), measured.high.max(v.f64()));
             }
-            let reconstruction =
-                &coded.code.reconstruct(coded.filters.as_ref().unwrap_or(dictionary), config.boundary)?;
+            let reconstruction = &coded.code.reconstruct(coded.filters_or(dictionary), config.boundary)?;
             measured.samples.push([
                 part.number(i) as f64,
                 coded.objective.data_term,

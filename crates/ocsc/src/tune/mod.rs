@@ -308,7 +308,7 @@ impl<T: Real> Path<'_, T> {
         let code = |(hidden, start): (&Hidden<T>, &Option<Code<T>>)| {
             check_wanted(&**monitor)?;
             let coded = coder(&config, dictionary, config.tol)?.code(&hidden.sample, start.as_ref())?;
-            let error = hidden.squared_error(&coded.code, dictionary, config.boundary)?;
+            let error = hidden.squared_error(&coded.code, coded.filters_or(dictionary), config.boundary)?;
             monitor.coded();
             Ok((coded.code, error))
         };

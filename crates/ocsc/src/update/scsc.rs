@@ -127,8 +127,9 @@ impl<T: Real> Update<T> for Scsc<T> {
             none => none.insert(Plan::new(dictionary, n_base)?),
         };
         crate::spatial::check(sample, code, dictionary, self.descent.boundary())?;
-        let coordinates = Coordinates::new(&plan.base);
-        let filters = dictionary.data().chunks_exact(dictionary.shape().len());
+        let len = dictionary.shape().len();
+        let coordinates = Coordinates::new(len, &plan.base.data().chunks_exact(len).collect::<Vec<_>>());
+        let filters = dictionary.data().chunks_exact(len);
         let weights: Vec<f64> = filters.flat_map(|filter| coordinates.of(filter)).collect();
         let code = base_code(code, &weights, n_base)?;
         self.descent.absorb(sample, &code, &plan.base)?;

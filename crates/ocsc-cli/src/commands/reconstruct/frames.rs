@@ -45,7 +45,8 @@ pub(super) fn run(
                 return Err(Interrupted(why).into());
             }
             let (code, rank) = codes::read_code::<f64>(path)?;
-            let (sample, _) = back.sample(path, &code, None)?;
+            let own = codes::read_filters(path, back.dictionary)?;
+            let (sample, _) = back.sample(path, &code, own.as_ref().unwrap_or(back.dictionary), None)?;
             ensure!(rank > 1, "{}: expected frames for --raw, found a signal", path.display());
             frames.add(&sample, &mut file).with_context(|| path.display().to_string())?;
             bar.advance(1, "");

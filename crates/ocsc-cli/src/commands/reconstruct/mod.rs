@@ -85,12 +85,18 @@ struct Back<'a> {
 }
 
 impl Back<'_> {
-    /// Returns what a code stands for, or one filter of it, as before preprocessing where the originals are known; and the range to
-    /// draw it in.
-    fn sample(&self, path: &Path, code: &Code<f64>, part: Option<usize>) -> Result<(Sample<f64>, (f64, f64))> {
+    /// Returns what a code of these filters stands for, or one filter of it, as before preprocessing where the originals are known; and
+    /// the range to draw it in.
+    fn sample(
+        &self,
+        path: &Path,
+        code: &Code<f64>,
+        filters: &Dictionary<f64>,
+        part: Option<usize>,
+    ) -> Result<(Sample<f64>, (f64, f64))> {
         let here = || path.display().to_string();
         let code = chosen(code, part, self.args).with_context(here)?;
-        let sample = code.reconstruct(self.dictionary, self.boundary).with_context(here)?;
+        let sample = code.reconstruct(filters, self.boundary).with_context(here)?;
         match &self.originals {
             Some(originals) => originals.bring_back(path, sample).with_context(here),
             None => {
@@ -123,6 +129,8 @@ impl Back<'_> {
                 return Err(Interrupted(why).into());
             }
             let (code, rank) = codes::read_code::<f64>(path)?;
+            let own = codes::read_filters(path, dictionary)?;
+            let filters = own.as_ref().unwrap_or(dictionary);
             // The first axis of codes of single channels is the channel.
             let (rank, channels) = match self.preprocess.is_per_channel() {
                 true => (rank.saturating_sub(1), code.shape()[2 - dictionary.rank().min(2)]),
@@ -138,7 +146,7 @@ impl Back<'_> {
                 if args.skip_existing && is_put && results.are_there()? {
                     continue;
                 }
-                let (sample, range) = self.sample(path, &code, *part)?;
+                let (sample, range) = self.sample(path, &code, filters, *part)?;
                 results.write(&sample, rank, range, dtype)?;
                 recordings.add(done, *part, &sample)?;
                 stacks.add(done, &sample)?;

@@ -2,11 +2,11 @@
 
 use super::*;
 use crate::data::Facts;
-use crate::data::codes::{read_code, write_code};
+use crate::data::codes::{read_code, read_filters, read_mixing, write_code};
 use crate::data::{npy, npz};
 use ndarray::{Array0, Array1, Array2};
 use ndarray_npy::NpzReader;
-use ocsc::{Atom, Code, Real};
+use ocsc::{Atom, Code, Dictionary, Mixing, Real, Shape};
 
 fn code<T: Real>() -> Code<T> {
     let atom = |filter, position, value| Atom { filter, position, value: T::of(value) };
@@ -17,24 +17,44 @@ fn code<T: Real>() -> Code<T> {
 fn codes_survive_in_both_types() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.npz");
-    write_code(&path, &code::<f32>(), 2, &Facts { objective: Some(12.5), ..Facts::default() }).unwrap();
+    write_code(&path, &code::<f32>(), None, 2, &Facts { objective: Some(12.5), ..Facts::default() }).unwrap();
     assert_eq!(read_code::<f32>(&path).unwrap(), (code(), 2));
-    write_code(&path, &code::<f64>(), 2, &Facts::default()).unwrap();
+    write_code(&path, &code::<f64>(), None, 2, &Facts::default()).unwrap();
     assert_eq!(read_code::<f64>(&path).unwrap(), (code(), 2));
     assert_eq!(read_code::<f32>(&path).unwrap(), (code(), 2));
     let nothing = Code::<f64>::zero(4, [2, 5, 6]);
-    write_code(&path, &nothing, 3, &Facts::default()).unwrap();
+    write_code(&path, &nothing, None, 3, &Facts::default()).unwrap();
     assert_eq!(read_code::<f64>(&path).unwrap(), (nothing, 3));
-    let message = write_code(&path, &Code::<f64>::zero(4, [2, 5, 6]), 2, &Facts::default()).unwrap_err().to_string();
+    let message =
+        write_code(&path, &Code::<f64>::zero(4, [2, 5, 6]), None, 2, &Facts::default()).unwrap_err().to_string();
     assert_contains(&message, &["x.npz", "(2, 5, 6)", "more than 2 axes"]);
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "no temporary file is left");
+}
+
+/// How a sample's own filters are made of the model's survives, and is refused where it does not fit.
+#[test]
+fn mixing_survives() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.npz");
+    write_code(&path, &code::<f32>(), None, 2, &Facts::default()).unwrap();
+    assert_eq!(read_mixing(&path).unwrap(), None);
+    let mixing = Mixing::new(vec![3, 1], (0..8).map(f64::from).collect()).unwrap();
+    write_code(&path, &code::<f32>(), Some(&mixing), 2, &Facts::default()).unwrap();
+    assert_eq!(read_mixing(&path).unwrap(), Some(mixing));
+    let filters = |n: usize| Dictionary::new(n, Shape::image(1, 2), 2, vec![0.01; 2 * n]).unwrap();
+    let combined = read_filters(&path, &filters(4)).unwrap().unwrap();
+    let taps: Vec<f64> = [1.0, 5.0, 9.0, 13.0].into_iter().flat_map(|sum| [sum * f64::from(0.01f32); 2]).collect();
+    combined.data().iter().zip(taps).for_each(|(tap, wanted)| assert!((tap - wanted).abs() < 1e-8));
+    let message = |n| format!("{:#}", read_filters(&path, &filters(n)).unwrap_err());
+    assert_contains(&message(3), &["x.npz", "base", "below 3", "3"]);
+    assert_contains(&message(5), &["x.npz", "mixing", "5 filters", "4 filters"]);
 }
 
 #[test]
 fn ndarray_npy_reads_codes() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.npz");
-    write_code(&path, &code::<f32>(), 2, &Facts { gap: Some(0.01), ..Facts::default() }).unwrap();
+    write_code(&path, &code::<f32>(), None, 2, &Facts { gap: Some(0.01), ..Facts::default() }).unwrap();
     let mut archive = NpzReader::new(std::fs::File::open(&path).unwrap()).unwrap();
     let filter: Array1<i32> = archive.by_name("filter").unwrap();
     let position: Array2<i32> = archive.by_name("position").unwrap();

@@ -10,7 +10,7 @@ use ::tiff::encoder::{TiffEncoder, colortype};
 use ocsc::learner::learner;
 use ocsc::monitor::Silent;
 use ocsc::train::Progress;
-use ocsc::{Atom, Code, Config, Dictionary, Sample, Shape, checkpoint};
+use ocsc::{Atom, Code, Config, Dictionary, Mixing, Sample, Shape, checkpoint};
 use std::io::{Cursor, Write};
 
 /// The names and bytes of all specimens.
@@ -29,7 +29,8 @@ fn arrays() -> Vec<(&'static str, Vec<u8>)> {
     writer.finish().unwrap();
     let code_path = folder.path().join("c.npz");
     let code = Code::new(2, [1, 3, 3], vec![Atom { filter: 1, position: 4, value: 0.5f32 }]).unwrap();
-    write_code(&code_path, &code, 2, &Facts { gap: Some(0.1), ..Facts::default() }).unwrap();
+    let mixing = Mixing::new(vec![1], vec![0.5, 1.0]).unwrap();
+    write_code(&code_path, &code, Some(&mixing), 2, &Facts { gap: Some(0.1), ..Facts::default() }).unwrap();
     let b = |big| matrix(big, "b", 7, &[2, 3, 2], 7, &counting(12));
     let note = matrix(false, "note", 4, &[1, 1], 4, &[65, 0]);
     vec![
