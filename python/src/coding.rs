@@ -88,7 +88,7 @@ impl<T: Scalar> Codes<T> {
         self.objective.push(coded.total());
         self.gap.push(coded.relative_gap());
         self.beta.push(coded.beta);
-        self.energy.push(sample.data().iter().map(|v| v.f64() * v.f64()).sum());
+        self.energy.push(sample.energy());
         self.outliers.push(coded.outliers as i64);
         self.converged.push(coded.status == Status::Converged);
         self.mixing.extend(coded.filters.as_ref().map(|own| own.mixing.clone()));

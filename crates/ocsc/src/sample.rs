@@ -213,6 +213,11 @@ impl<T: Real> Sample<T> {
         self.mask.as_ref().map_or(self.data.len(), |mask| mask.iter().filter(|seen| **seen).count())
     }
 
+    /// Returns ||x||^2, the sum of the squares of what was observed.
+    pub fn energy(&self) -> f64 {
+        self.data.iter().map(|v| v.f64() * v.f64()).sum()
+    }
+
     /// Checks that all values were observed, for the methods whose systems hold whole samples.
     pub(crate) fn check_whole(&self) -> Result<()> {
         self.check_unweighted()?;

@@ -19,8 +19,11 @@ from . import _native
 Array = npt.NDArray[Any]
 
 NEEDED = ("filter", "position", "value", "shape")
-FACTS = ("sample_shape", "model", "source", "preprocess", "boundary", "masked", "base", "mixing")
-"""What codes say of what they were made of and with, and of filters of the sample's own; kept from load to save."""
+MADE = ("sample_shape", "model", "source", "preprocess", "boundary", "masked", "base", "mixing")
+CUT = ("recording", "start", "rate", "whole", "place", "order")
+FACTS = (*MADE, *CUT)
+"""What codes say of what they were made of and with, of filters of the sample's own, and where in what it was cut from the sample
+lies; kept from load to save."""
 
 KNOWN = (*NEEDED, *FACTS, "problem", "offset", "objective", "gap", "beta", "margin", "single", "energy", "windows")
 """Arrays that are read. Files may hold others, which later versions or the program add."""

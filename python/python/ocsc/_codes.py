@@ -47,8 +47,9 @@ class Code:
         ||x||^2 of the sample after preprocessing; NaN where unknown.
     facts : dict
         What a file of the program says besides, as far as it does: ``sample_shape`` (channels, axes...), ``model`` (the
-        checksum of the dictionary), ``source`` (path), ``preprocess``, ``boundary`` and ``masked``, as arrays. Where the sample has
-        filters of its own (method ``'scsc'``), ``base`` (R,) and ``mixing`` (K, R) say how `own_filters` makes them.
+        checksum of the dictionary), ``source`` (path), ``preprocess``, ``boundary`` and ``masked``, and where the sample lies in
+        what it was cut from: ``whole``, ``place`` and ``rate``; as arrays. Where the sample has filters of its own (method
+        ``'scsc'``), ``base`` (R,) and ``mixing`` (K, R) say how `own_filters` makes them.
 
     Examples
     --------

@@ -64,12 +64,12 @@ pub(crate) enum Command {
     Learn(Box<Learn>),
     /// Code new data: one .npz per sample with its non-zeros
     #[command(
-        after_help = "Examples:\n  ocsc code model.safetensors photos/ --out codes/\n  ocsc code model.safetensors test.npy --tol 1e-4 --out codes/\n  ffmpeg -i film.mp4 -f rawvideo -pix_fmt gray - | ocsc code model.safetensors - --raw 480x640 --out codes/\n\nEach file holds `filter` (n), `position` (n x axes), `value` (n), `shape` (filters, axes...), and the scalars\n`objective`, `gap` (relative duality gap) and `beta`; also what it was made of and with: `sample_shape`, `source`,\n`preprocess`, `masked`, `boundary` and `model` (the dictionary's checksum). In Python: numpy.load('codes/cat.npz')['value']"
+        after_help = "Examples:\n  ocsc code model.safetensors photos/ --out codes/\n  ocsc code model.safetensors test.npy --tol 1e-4 --out codes/\n  ffmpeg -i film.mp4 -f rawvideo -pix_fmt gray - | ocsc code model.safetensors - --raw 480x640 --out codes/\n\nEach file holds `filter` (n), `position` (n x axes), `value` (n), `shape` (filters, axes...), and the scalars\n`objective`, `gap` (relative duality gap) and `beta`; also what it was made of and with: `sample_shape`, `source`,\n`preprocess`, `masked`, `boundary` and `model` (the dictionary's checksum); with models of the method scsc, `base` and\n`mixing` say how the sample's own filters are made of the model's. In Python: numpy.load('codes/cat.npz')['value']"
     )]
     Code(Code),
-    /// Code new data, and list when and where each filter fires
+    /// Code new data, or read their codes, and list when and where each filter fires
     #[command(
-        after_help = "Examples:\n  ocsc events model.safetensors songs/ --out events.csv\n  ocsc events model.safetensors ecg.npy --axes T --window 3600 --sfreq 360 --threshold 0.5 --out beats.csv\n  ocsc events model.safetensors cells.tif --min-distance 7x7 --align centre --out cells.csv\n\nThe columns are sample,filter,time,position,amplitude,energy; beyond signals z,y,x instead of position, with z = 0 for\nimages. `sample` is the file, with its number where a file holds several; windows of one recording are one sample, and an\nevent that both sides of a cut show is one. `time` is in seconds, and empty where no rate is known. `amplitude` is the\ncoefficient of the event's strongest atom. `energy` is a share: the energy of the event's own reconstruction, of its atoms\nalone, over the energy of the sample (of the whole recording) after preprocessing. Positions count values after --rate and\n--resize, from 0 up, within the whole sample also with --crop; with the boundaries zero and free they may lie outside of it."
+        after_help = "Examples:\n  ocsc events model.safetensors songs/ --out events.csv\n  ocsc events model.safetensors ecg.npy --axes T --window 3600 --sfreq 360 --threshold 0.5 --out beats.csv\n  ocsc events model.safetensors cells.tif --min-distance 7x7 --align centre --out cells.csv\n  ocsc events model.safetensors codes/ --threshold 0.5 --out events.csv    (codes that `ocsc code` wrote: not coded again)\n\nThe columns are sample,filter,time,position,amplitude,energy; beyond signals z,y,x instead of position, with z = 0 for\nimages. `sample` is the file, with its number where a file holds several; windows of one recording are one sample, and an\nevent that both sides of a cut show is one. `time` is in seconds, and empty where no rate is known. `amplitude` is the\ncoefficient of the event's strongest atom. `energy` is a share: the energy of the event's own reconstruction, of its atoms\nalone, over the energy of the sample (of the whole recording) after preprocessing. Positions count values after --rate and\n--resize, from 0 up, within the whole sample also with --crop; with the boundaries zero and free they may lie outside of it."
     )]
     Events(Events),
     /// Turn codes back into images
@@ -193,6 +193,33 @@ pub(crate) struct DataArgs {
     /// How raw frames are written: ffmpeg's -pix_fmt
     #[arg(long, value_enum, default_value = "gray", value_name = "FORMAT")]
     pub(crate) raw_format: Pixels,
+}
+
+impl DataArgs {
+    /// Returns the flag of an option that says how samples are read or which, if one was given.
+    pub(crate) fn given(&self) -> Option<String> {
+        let reading = &self.reading;
+        let given = [
+            ("recursive", reading.recursive),
+            ("axes", reading.axes.is_some()),
+            ("resize", reading.resize.is_some()),
+            ("crop", reading.crop.is_some()),
+            ("window", reading.window.is_some()),
+            ("channel", reading.channel != Channel::Mean),
+            ("rate", reading.rate.is_some()),
+            ("mask", reading.mask.is_some()),
+            ("data-weights", reading.data_weights.is_some()),
+            ("coefficient-weights", reading.coefficient_weights.is_some()),
+            ("nan-is-missing", reading.nan_is_missing),
+            ("skip-small", self.skip_small),
+            ("limit", self.limit.is_some()),
+            ("subset", self.subset.is_some()),
+            ("strict", self.strict),
+            ("skip-bad", self.skip_bad),
+            ("raw", self.raw.is_some()),
+        ];
+        given.iter().find(|(_, is_given)| *is_given).map(|(name, _)| format!("--{name}"))
+    }
 }
 
 /// How samples are read, and what of them.

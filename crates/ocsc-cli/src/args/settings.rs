@@ -157,6 +157,12 @@ impl ModelArgs {
 }
 
 impl CodeArgs {
+    /// Returns the flag of a setting that was given, if any was.
+    pub(crate) fn given(&self) -> Option<String> {
+        let flag = |name: &&str| settings::find(name).and_then(|setting| setting.code_flag);
+        self.values.keys().next().map(|name| format!("--{}", flag(name).unwrap_or(name)))
+    }
+
     /// Returns the tolerance, if it was given.
     pub(crate) fn tol(&self) -> Option<f64> {
         self.values.get("tol").and_then(Value::as_f64)

@@ -180,6 +180,11 @@ impl Checked<'_> {
         }
         let single = codes::is_single(self.path)?;
         let sample = if single { self.sample::<f32>()? } else { self.sample::<f64>()? };
+        if let Some(claimed) = facts.energy {
+            let energy = sample.energy();
+            let same = (claimed - energy).abs() <= 1e-12 * energy;
+            ensure!(same, "the energy of the sample is {energy}, the file says {claimed}");
+        }
         let beta = facts.beta.filter(|beta| *beta > 0.0).unwrap_or(saved.config.beta);
         let config = with_problem(&saved.config, facts.problem.as_deref())?;
         let own = codes::read_filters(self.path, &saved.dictionary)?;

@@ -6,7 +6,11 @@
 //! | `sample_shape` | i64, (1 + axes) | channels and spatial axes of the sample |
 //! | `model` | text | the checksum of the dictionary, see `ocsc::Dictionary::checksum` |
 //! | `source` | text | the sample as messages call it: its path, and its number where a file holds several |
-//! | `recording`, `start`, `rate` | text, f64, f64 | of a window of a recording: its file name without ending, where the window begins, and values per second |
+//! | `recording`, `start` | text, f64 | of a window of a recording: its file name without ending, and where the window begins |
+//! | `rate` | f64 | of a recording: values per second |
+//! | `energy` | f64 | the sum of the squares of the sample's values, after preprocessing |
+//! | `whole`, `place` | text, i64 (3) | what the sample was cut from, as messages call it, and where it begins there: depth, height, width |
+//! | `order` | i64 | the number of that among all that the call coded |
 //! | `preprocess` | text | what was done to the sample |
 //! | `boundary` | text | what lies outside of it |
 //! | `problem` | text | JSON of the penalty, loss, weights, coder and refit that are not the plain ones; absent if all are |
@@ -24,6 +28,7 @@ use ocsc::{Code, Config, Mixing, Real, settings};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 /// No path is longer.
 const LONGEST: usize = 1 << 16;
@@ -45,6 +50,12 @@ pub(crate) struct Facts {
     pub(crate) boundary: Option<String>,
     pub(crate) problem: Option<String>,
     pub(crate) masked: Option<bool>,
+    /// ||x||^2.
+    pub(crate) energy: Option<f64>,
+    /// What the sample was cut from, where it begins there, and the number of that in the data.
+    pub(crate) whole: Option<String>,
+    pub(crate) place: Option<[usize; 3]>,
+    pub(crate) order: Option<usize>,
 }
 
 /// The settings that make a problem another one than the plain one.
@@ -71,6 +82,11 @@ pub(crate) fn with_problem(config: &Config, problem: Option<&str>) -> Result<Con
     Ok(config)
 }
 
+/// The bytes of numbers as numpy's `<i8`.
+fn integer_bytes(numbers: &[usize]) -> Vec<u8> {
+    numbers.iter().flat_map(|n| (*n as i64).to_le_bytes()).collect()
+}
+
 impl Facts {
     fn numbers(&self) -> [(&'static str, Option<f64>); 5] {
         let (start, rate) = (("start", self.start), ("rate", self.rate));
@@ -90,14 +106,19 @@ impl Facts {
             number.map(|number| (name, npy::encode("<f8", &[], &number.to_le_bytes())))
         };
         let mut arrays: Vec<_> = self.numbers().into_iter().filter_map(number).collect();
-        arrays.extend(self.sample_shape.as_ref().map(|shape| {
-            let bytes: Vec<u8> = shape.iter().flat_map(|n| (*n as i64).to_le_bytes()).collect();
-            ("sample_shape", npy::encode("<i8", &[shape.len()], &bytes))
-        }));
+        arrays.extend(
+            self.sample_shape
+                .as_ref()
+                .map(|shape| ("sample_shape", npy::encode("<i8", &[shape.len()], &integer_bytes(shape)))),
+        );
         let text = |(name, text): (_, Option<&String>)| text.map(|text| (name, npy::encode_text(text)));
         arrays.extend(self.texts().into_iter().filter_map(text));
         arrays.extend(text(("problem", self.problem.as_ref())));
         arrays.extend(self.masked.map(|masked| ("masked", npy::encode("|b1", &[], &[u8::from(masked)]))));
+        arrays.extend(number(("energy", self.energy)));
+        arrays.extend(text(("whole", self.whole.as_ref())));
+        arrays.extend(self.place.map(|place| ("place", npy::encode("<i8", &[3], &integer_bytes(&place)))));
+        arrays.extend(self.order.map(|order| ("order", npy::encode("<i8", &[], &integer_bytes(&[order])))));
         arrays
     }
 
@@ -117,21 +138,26 @@ impl Facts {
         let (objective, gap, beta) = (number("objective")?, number("gap")?, number("beta")?);
         let (start, rate) = (number("start")?, number("rate")?);
         let masked = number("masked")?.map(|flag| flag != 0.0);
-        let sample_shape = match has("sample_shape") {
-            true => {
-                let shape = archive.array("sample_shape")?;
-                let axes = shape.shape();
-                ensure!(
-                    matches!(axes, [2..=4]),
-                    "`sample_shape` has shape {axes:?}; expected channels and 1 to 3 axes"
-                );
-                Some(integers("sample_shape", &shape, limit)?)
-            }
-            false => None,
-        };
+        let energy = number("energy")?;
+        let mut whole_numbers =
+            |name: &str, lengths: RangeInclusive<usize>, what: &str| -> Result<Option<Vec<usize>>> {
+                if !has(name) {
+                    return Ok(None);
+                }
+                let array = archive.array(name)?;
+                let found = array.shape();
+                let n = found.iter().product::<usize>();
+                ensure!(found.len() <= 1 && lengths.contains(&n), "`{name}` has shape {found:?}; expected {what}");
+                integers(name, &array, limit).map(Some)
+            };
+        let sample_shape = whole_numbers("sample_shape", 2..=4, "channels and 1 to 3 axes")?;
+        let place = whole_numbers("place", 3..=3, "3 numbers")?;
+        let place = place.and_then(|place| <[usize; 3]>::try_from(place).ok());
+        let order = whole_numbers("order", 1..=1, "one number")?.and_then(|order| order.first().copied());
         let mut text = |name: &str| archive.text(name, LONGEST);
         let (model, source, recording) = (text("model")?, text("source")?, text("recording")?);
         let (preprocess, boundary, problem) = (text("preprocess")?, text("boundary")?, text("problem")?);
+        let whole = text("whole")?;
         Ok(Facts {
             objective,
             gap,
@@ -146,6 +172,10 @@ impl Facts {
             boundary,
             problem,
             masked,
+            energy,
+            whole,
+            place,
+            order,
         })
     }
 
@@ -197,11 +227,18 @@ impl Facts {
             hash.update((text.len() as u64).to_le_bytes());
             hash.update(text.as_bytes());
         }
-        // Not where there is none, so that earlier files keep their checksums.
+        // What follows is left out where it is absent, so that earlier files keep their checksums.
         self.problem.iter().for_each(|problem| hash.update(problem.as_bytes()));
         if let Some(mixing) = mixing {
             mixing.base().iter().for_each(|b| hash.update((*b as u64).to_le_bytes()));
             mixing.weights().iter().for_each(|w| hash.update(w.to_le_bytes()));
+        }
+        if let Some(energy) = self.energy {
+            hash.update(energy.to_le_bytes());
+        }
+        self.whole.iter().for_each(|whole| hash.update(whole.as_bytes()));
+        for n in self.place.iter().flatten().chain(&self.order) {
+            hash.update((*n as u64).to_le_bytes());
         }
         hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
     }

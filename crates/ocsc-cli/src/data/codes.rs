@@ -87,6 +87,12 @@ fn write_checked<T: Real>(
     Ok(write_file(path, packed.into_inner())?)
 }
 
+/// Whether a file is a code, by the names of its arrays.
+pub(crate) fn is_code(path: &Path) -> bool {
+    let names = guarded(|| Ok(Npz::open(path, Limit::default())?.names()));
+    names.is_ok_and(|names| ["filter", "position", "value", "shape"].iter().all(|name| names.iter().any(|n| n == name)))
+}
+
 /// Reads what a file says of its code; nothing of what files from before, or from elsewhere, do not say.
 pub(crate) fn read_facts(path: &Path) -> Result<Facts> {
     guarded(|| Facts::read(&mut Npz::open(path, Limit::default())?))

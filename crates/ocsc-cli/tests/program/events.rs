@@ -1,5 +1,6 @@
 //! `ocsc events`: patterns that were put into signals, images and volumes are found where they were put.
 
+use crate::common::npz::rewrite;
 use crate::common::{Bench, noise, write_npy};
 use ndarray::{Array1, Array2, Array3, ArrayD, IxDyn};
 use std::collections::HashMap;
@@ -180,6 +181,83 @@ fn cells_in_images_and_volumes() {
     let places: Vec<[f64; 3]> = found.iter().map(|row| ["z", "y", "x"].map(|name| number(row, name))).collect();
     assert_eq!(places, [[4.0, 5.0, 6.0], [8.0, 9.0, 11.0]]);
     assert_eq!(column(&found, "time"), [1.0, 2.0]);
+}
+
+/// Of codes that are on disk comes the same table as of the data, byte for byte.
+#[test]
+fn codes_give_the_table_of_their_data() {
+    let bench = Bench::new();
+    let signal = clicks(500, &[(30, 1.0), (193, 0.8), (301, 0.6), (420, 0.9)]);
+    let spec = hound::WavSpec {
+        channels: 1,
+        sample_rate: 1000,
+        bits_per_sample: 32,
+        sample_format: hound::SampleFormat::Float,
+    };
+    std::fs::create_dir(bench.path("songs")).unwrap();
+    for name in ["songs/a, b.wav", "songs/c.wav", "z.wav"] {
+        let mut writer = hound::WavWriter::create(bench.path(name), spec).unwrap();
+        signal.iter().for_each(|v| writer.write_sample(*v).unwrap());
+        writer.finalize().unwrap();
+    }
+    write_npy(&bench.path("x.npy"), &Array2::from_shape_fn((3, 500), |(_, t)| signal[t]));
+    write_npy(
+        &bench.path("two.npy"),
+        &Array3::from_shape_fn((2, 2, 500), |(n, c, t)| signal[(t + 7 * n + 3 * c) % 500]),
+    );
+    let same = |learned: &str, data: &str, coding: &str, events: &str| {
+        click_model(&bench, learned);
+        std::fs::remove_dir_all(bench.path("codes")).ok();
+        bench.run(&format!("code m.safetensors {data} {coding} --out codes")).ok();
+        let of_data = bench.run(&format!("events m.safetensors {data} {coding} {events} --out data.csv --json")).ok();
+        let of_codes = bench.run(&format!("events m.safetensors codes {events} --out codes.csv --json")).ok();
+        assert!(bench.text("data.csv").lines().count() > 1, "{data}");
+        assert_eq!(bench.text("data.csv"), bench.text("codes.csv"), "{learned} {data} {coding} {events}");
+        let (of_data, of_codes) = (of_data.json(), of_codes.json());
+        for name in ["samples", "events", "filters", "gap", "beta"] {
+            assert_eq!(of_data[name], of_codes[name], "{name}");
+        }
+    };
+    // The order of the data is not that of the codes' names.
+    same("--boundary free", "z.wav songs", "--window 100 --beta 0.01", "--threshold 0.2");
+    same("--boundary zero --dtype f64", "z.wav songs", "--rate 500", "--align centre");
+    same("--boundary free --dtype f64", "songs", "--window 100 --crop 60 --dtype f32", "--min-distance 1");
+    same("", "x.npy", "--axes NT --window 100 --preprocess mean", "--sfreq 250");
+    same("--preprocess per-channel", "two.npy", "--axes NCT", "--sfreq 250");
+
+    let image = Array3::from_shape_fn((2, 20, 24), |(n, y, x)| ((y * (x + n)) as f32 * 0.1).sin());
+    write_npy(&bench.path("i.npy"), &image);
+    for method in ["", "--method scsc --base-filters 2"] {
+        let learn = "learn i.npy --filters 3 --size 5 --beta 0.2 --out i.safetensors";
+        bench.run(&format!("{learn} {method}")).ok();
+        bench.run("code i.safetensors i.npy --out images").ok();
+        bench.run("events i.safetensors i.npy --out data.csv").ok();
+        bench.run("events i.safetensors images --out codes.csv").ok();
+        assert_eq!(bench.text("data.csv"), bench.text("codes.csv"), "{method}");
+    }
+}
+
+#[test]
+fn codes_that_do_not_belong_or_do_not_say_enough_are_refused() {
+    let bench = Bench::new();
+    click_model(&bench, "");
+    bench.run("code m.safetensors one.npy --axes W --out codes").ok();
+    let events = "events m.safetensors codes --out e.csv";
+    bench.run(events).ok();
+    bench.run(&format!("{events} --beta 1")).refused(1, &["--beta", "expected none for codes", "name the data"]);
+    bench.run(&format!("{events} --window 20")).refused(1, &["--window", "expected none for codes"]);
+    bench.run("events m.safetensors codes --out codes/one.npz").refused(1, &["--out", "one of the codes"]);
+    bench.run("learn one.npy --axes W --filters 1 --size 16 --beta 0.01 --out other.safetensors").ok();
+    bench.run("events other.safetensors codes --out x.csv").refused(1, &["codes/one.npz", "dictionary"]);
+    let code = bench.path("codes/one.npz");
+    rewrite(&code, |members| members.get_mut("energy").unwrap().data[7] ^= 1);
+    let ran = bench.run("verify m.safetensors one.npy --axes W codes");
+    assert!(ran.stdout.contains("the energy of the sample is"), "{}", ran.stdout);
+    rewrite(&code, |members| drop(members.remove("energy")));
+    bench
+        .run("events m.safetensors codes --out x.csv")
+        .refused(1, &["codes/one.npz", "expected the energy of the sample", "Code the data again, or name the data"]);
+    assert!(!bench.path("x.csv").exists());
 }
 
 #[test]

@@ -4,7 +4,7 @@ mod stream;
 
 use crate::args::Code;
 use crate::console::{self, Console, Interrupted, counted, share, told};
-use crate::data::{Facts, Source, codes, problem};
+use crate::data::{Cut, Facts, Source, codes, problem};
 use crate::exit::check_passed_over;
 use crate::ranks::{Ranks, Sizes};
 use crate::run::dataset;
@@ -72,7 +72,9 @@ fn code<T: Real>(args: &Code, ranks: &Ranks, console: &Console) -> Result<()> {
                 let number = part.number(i);
                 // The middle of a window is no window.
                 let window = if args.data.reading.crop.is_none() { source.recording(number) } else { None };
-                tally.add(&source.file_stem(number), source.name(number), window, item.sample, item.coded)
+                let window = window.map(|(recording, start, _)| (recording, start));
+                let cut = source.cut(number)?;
+                tally.add(&source.file_stem(number), source.name(number), cut, window, item.sample, item.coded)
             }
             Err(error) if args.data.strict => bail!(error),
             Err(error) => {
@@ -208,19 +210,21 @@ impl<'a> Tally<'a> {
         &mut self,
         stem: &str,
         source: String,
-        window: Option<(String, usize, u32)>,
+        cut: Cut,
+        window: Option<(String, usize)>,
         sample: &Sample<T>,
         coded: &Coded<T>,
     ) -> Result<()> {
         let shape = sample.shape();
-        let (recording, start, rate) = match window {
-            Some((recording, start, rate)) => (Some(recording), Some(start as f64), Some(f64::from(rate))),
-            None => (None, None, None),
-        };
+        let (recording, start) = window.unzip();
         let facts = Facts {
             recording,
-            start,
-            rate,
+            start: start.map(|start| start as f64),
+            rate: cut.rate.map(f64::from),
+            energy: Some(sample.energy()),
+            whole: Some(cut.name),
+            place: Some(cut.start),
+            order: Some(cut.whole),
             objective: Some(coded.total()),
             gap: Some(coded.relative_gap()),
             beta: Some(coded.beta),

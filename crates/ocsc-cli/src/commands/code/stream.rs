@@ -3,7 +3,7 @@
 use super::{Tally, facts, is_made_by};
 use crate::args::Code;
 use crate::console::{self, Console, Interrupted, counted};
-use crate::data::split_pick;
+use crate::data::{Cut, split_pick};
 use crate::ranks::Ranks;
 use crate::run::folder::make_folder;
 use crate::run::outputs::Outputs;
@@ -59,7 +59,9 @@ pub(crate) fn code<T: Real>(args: &Code, config: Config, saved: &Saved<T>, conso
             coded => coded.with_context(|| format!("stdin: before frame {taken}"))?,
         };
         for ((number, sample), coded) in numbers.into_iter().flatten().zip(&group).zip(&coded) {
-            tally.add(&format!("frame-{number:06}"), format!("stdin[{number}]"), None, sample, coded)?;
+            let name = format!("stdin[{number}]");
+            let cut = Cut { whole: number, name: name.clone(), start: [0; 3], rate: None };
+            tally.add(&format!("frame-{number:06}"), name, cut, None, sample, coded)?;
         }
         if console::interrupted() {
             let done = counted(tally.samples(), "frame");

@@ -1,7 +1,10 @@
 //! `ocsc events`: samples to a table of when and where each filter fires.
 //!
-//! The data are coded as by `ocsc code`, and `ocsc::events` makes events of the codes. The windows of a recording are put
-//! together again: here are the bookkeeping for that and the table; what an event is, is said there.
+//! The data are coded as by `ocsc code`, or codes are read that it wrote (`codes.rs`), and `ocsc::events` makes events of the codes.
+//! The windows of a recording are put together again: here are the bookkeeping for that and the table; what an event is, is said
+//! there.
+
+mod codes;
 
 use super::code::{DEFAULT_TOL, how_it_goes};
 use crate::args::{Events, Size};
@@ -25,6 +28,9 @@ use std::collections::BTreeMap;
 
 /// `ocsc events`.
 pub(crate) fn run(args: &Events, console: &Console) -> Result<()> {
+    if let Some(files) = codes::named(&args.data.data)? {
+        return codes::events(args, &files, console);
+    }
     let saved = model::load::<f32>(&args.model, console)?;
     match args.coding.settings.apply(&saved.config, DEFAULT_TOL)?.dtype {
         Dtype::F32 => events::<f32>(args, console),
@@ -63,7 +69,7 @@ fn events<T: Real>(args: &Events, console: &Console) -> Result<()> {
     let coded = code_each(coder.as_mut(), dictionary, &samples, &*monitor, |i, item| -> Result<()> {
         match item {
             Ok(item) => {
-                let energy = item.sample.data().iter().map(|v| v.f64() * v.f64()).sum();
+                let energy = item.sample.energy();
                 let filters = item.coded.filters_or(dictionary);
                 let found = find(&item.coded.code, filters, config.boundary, energy, &options)?;
                 table.add(source.cut(i)?, energy, found)?;
@@ -98,7 +104,7 @@ fn events<T: Real>(args: &Events, console: &Console) -> Result<()> {
         console.say(format!("{missed} not reach the tolerance {}. {advice}", config.tol));
     }
     sparsity::warn(&table.sparsity, config.beta, || None, console);
-    table.write(config.beta, console)
+    table.write(Some(config.beta), console)
 }
 
 /// What counts as an event of filters with so many spatial axes.
@@ -161,8 +167,8 @@ impl<'a> Table<'a> {
         cut.rate.map(f64::from).or(self.args.sfreq)
     }
 
-    /// Writes the table, and says what is in it.
-    fn write(self, beta: f64, console: &Console) -> Result<()> {
+    /// Writes the table, and says what is in it; `beta` is that of all codes, if they have one in common.
+    fn write(self, beta: Option<f64>, console: &Console) -> Result<()> {
         let (args, samples) = (self.args, self.recordings.len());
         if let (0, Some(first)) = (samples, self.skipped.first()) {
             bail!("none of {} could be coded; the first: {first}", counted(self.skipped.len(), "sample"));
