@@ -128,7 +128,7 @@ pub(crate) fn run(only: &[String]) -> Result<()> {
     Ok(())
 }
 
-const PREFACE: &str = "# Gallery
+const PREFACE: &str = "# Filters from every kind of signal
 
 Filters learned from every kind of signal in the shared data, by the commands shown, on two cores. This page and its pictures
 are written by `cargo xtask gallery`. PSNR is given where the codes live, after preprocessing, and where the data came from,

@@ -5,6 +5,11 @@
 //!
 //! It is a library for the sake of `ocsc-mpi`, which runs some of the [`commands`] by several processes, a [`Ranks`].
 
+/// The examples of the site's page on Rust are tests too.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/start/rust.md")]
+struct FirstDictionary;
+
 mod args;
 pub mod commands;
 mod console;
