@@ -9,6 +9,7 @@ mod gallery;
 mod mpi;
 mod new_setting;
 mod python;
+mod site;
 
 use anyhow::{Context, Result, bail};
 use std::path::Path;
@@ -22,6 +23,7 @@ const USAGE: &str =
        cargo xtask arrows     check that the modules of a crate know each other in one direction only
        cargo xtask counts     count the instructions of learning and coding, and compare them with the record; --renew: write it
        cargo xtask wheel      make the Python package's wheel in target/wheels
+       cargo xtask site       build the site in target/site, run its examples and check its links; --draft: run no example
        cargo xtask faults     make system calls fail, thousands of them, and look at what is left; --short: some dozens
        cargo xtask fuzz [SECONDS] [TARGET...]    damage 50,000 files, then fuzz every reader (or these) for so long each
        cargo xtask dictionaries    learn the filters that restoration starts from, from dead leaves, and write them
@@ -37,6 +39,7 @@ fn main() -> ExitCode {
         Some("arrows") => arrows::run(),
         Some("counts") => counts::run(&words[1..]),
         Some("wheel") => python::wheel(),
+        Some("site") => site::run(&words[1..]),
         Some("faults") => faults::run(&words[1..]),
         Some("fuzz") => fuzz::run(&words[1..]),
         Some("dictionaries") => {

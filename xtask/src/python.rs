@@ -6,12 +6,9 @@ use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// What the package and its tools need of an interpreter.
-const NEEDED: &str = "import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))";
-
 /// Writes the type stub of the constructor and `docs/settings.md`, from the declarations of settings.
 pub(crate) fn generate() -> Result<()> {
-    let environment = environment()?;
+    let environment = environment("python")?;
     install(&environment, "./python")?;
     step("Python: files that the settings make", python(&environment).arg("generate.py"))
 }
@@ -19,13 +16,13 @@ pub(crate) fn generate() -> Result<()> {
 /// Installs the package as users do, and runs its tests, the examples in its docstrings, and the type checkers. Says why it
 /// could not, if there is no Python.
 pub(crate) fn test() -> Result<Option<&'static str>> {
-    if !is_there() {
+    if !is_there((3, 10)) {
         return Ok(Some(
             "the Python package and the files that settings make: no python3 from 3.10 on with venv and pip (on Debian: apt-get \
              install python3-venv)",
         ));
     }
-    let environment = environment()?;
+    let environment = environment("python")?;
     install(&environment, "./python[test]")?;
     step("Python: files that the settings make", python(&environment).args(["generate.py", "--check"]))?;
     let tool = |name: &str| {
@@ -49,22 +46,23 @@ pub(crate) fn interpreter() -> Option<PathBuf> {
 
 /// Makes the wheel in `target/wheels`.
 pub(crate) fn wheel() -> Result<()> {
-    let environment = environment()?;
+    let environment = environment("python")?;
     step("maturin", pip(&environment).args(["install", "--quiet", "maturin"]))?;
     let mut maturin = Command::new(environment.join("bin/maturin"));
     maturin.args(["build", "--release", "--manifest-path", "python/Cargo.toml", "--out"]);
     step("wheel", maturin.arg(target().join("wheels")).current_dir(root()))
 }
 
-/// Returns whether there is a Python to use.
-fn is_there() -> bool {
-    let asked = Command::new("python3").args(["-c", NEEDED]).stdout(Stdio::null()).stderr(Stdio::null()).status();
+/// Returns whether there is a Python of this version or later to use, with what makes environments.
+pub(crate) fn is_there((major, minor): (u32, u32)) -> bool {
+    let needed = format!("import sys, venv, ensurepip; sys.exit(sys.version_info < ({major}, {minor}))");
+    let asked = Command::new("python3").args(["-c", &needed]).stdout(Stdio::null()).stderr(Stdio::null()).status();
     asked.is_ok_and(|status| status.success())
 }
 
-/// Returns the environment, and makes it if it is not there yet.
-fn environment() -> Result<PathBuf> {
-    let path = target().join("python");
+/// Returns the environment of this name in the folder that cargo builds in, and makes it if it is not there yet.
+pub(crate) fn environment(name: &str) -> Result<PathBuf> {
+    let path = target().join(name);
     if !path.join("bin/pip").exists() {
         let mut venv = Command::new("python3");
         step("Python: environment", venv.args(["-m", "venv", "--clear"]).arg(&path))
@@ -74,18 +72,18 @@ fn environment() -> Result<PathBuf> {
 }
 
 /// Installs the package from its sources, with what it needs.
-fn install(environment: &Path, what: &str) -> Result<()> {
+pub(crate) fn install(environment: &Path, what: &str) -> Result<()> {
     step("Python: build and install", pip(environment).args(["install", "--quiet", what]))
 }
 
-fn pip(environment: &Path) -> Command {
+pub(crate) fn pip(environment: &Path) -> Command {
     let mut command = python(environment);
     command.args(["-m", "pip", "--disable-pip-version-check"]).current_dir(root());
     command
 }
 
 /// Returns the environment's interpreter, in the package's folder.
-fn python(environment: &Path) -> Command {
+pub(crate) fn python(environment: &Path) -> Command {
     let mut command = Command::new(environment.join("bin/python"));
     command.current_dir(root().join("python"));
     command
