@@ -4,7 +4,8 @@
    links turned to where they are there. A link to a file that is no page is refused.
 2. *Make pages.* The program's commands from its own help; the examples as sphinx-gallery reads them.
 3. *Sphinx*, with warnings as errors.
-4. *Check.* Every link within the site must lead to a file and a heading, and no page may load anything from elsewhere.
+4. *Notebooks* of some examples, run.
+5. *Check.* Every link within the site must lead to a file and a heading, and no page may load anything from elsewhere.
 """
 
 from __future__ import annotations
@@ -49,6 +50,9 @@ LINK = re.compile(r"(!?\[[^\]]*\])\(([^)\s#]+)(#[^)\s]*)?\)")
 
 def main() -> int:
     """Builds and checks; returns the exit code."""
+    # Not at the top: tests read the list of pages above without what notebooks need.
+    import notebooks
+
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--program", type=Path, required=True, help="the program ocsc")
     parser.add_argument("--rustdoc", type=Path, required=True, help="the folder that cargo doc wrote")
@@ -69,10 +73,11 @@ def main() -> int:
     for left_over in (".buildinfo", "objects.inv"):
         (args.out / left_over).unlink(missing_ok=True)
     shutil.copytree(args.rustdoc, args.out / "rust")
+    ran = notebooks.write(ROOT / "python/examples", args.out / "notebooks", args.data, not args.draft)
     pages, problems = check(args.out)
     for problem in problems:
         print(f"error: {problem}", file=sys.stderr)
-    print(f"{pages} pages in {args.out}; {len(run)} of {len(EXAMPLES)} examples run")
+    print(f"{pages} pages in {args.out}; {len(run)} of {len(EXAMPLES)} examples and {len(ran)} of {len(notebooks.NOTEBOOKS)} notebooks run")
     skipped = [name for name in EXAMPLES if name not in run]
     if skipped:
         why = "--draft" if args.draft else gallery_pages.ABSENT

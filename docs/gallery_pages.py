@@ -42,29 +42,35 @@ beside the bounds that they must keep: the build fails when one leaves them. Eac
 
 
 def with_headings(text: str, example: Example) -> str:
-    """Returns an example with a title, and with its comments as paragraphs between pieces of code. Notebooks know neither a script's
-    place nor its arguments, so the data are looked for beside them."""
-    tree = ast.parse(text)
-    doc = ast.get_docstring(tree) or ""
-    body = text.splitlines()[tree.body[0].end_lineno :]
-    # How to call the script is of no use here.
-    doc = re.sub(r"`python \w+\.py \[folder\]` writes [\w.]+ there(, and so on)?[.,]\s*", "", doc)
-    lines = [f'r"""\n{example.title}\n{"=" * len(example.title)}\n\n{reworded(doc)}\n"""']
-    for i, line in enumerate(body):
-        if line.startswith("# "):
-            if not body[i - 1].startswith("# "):
-                lines.append("# %%")
-            lines.append(f"# {reworded(line[2:])}")
-        elif line == "import sys":
-            continue
-        elif line.startswith("DATA = "):
-            lines.append('DATA = Path(os.environ.get("OCSC_DATA", "shared/data"))')
-        elif line.startswith("OUT = "):
-            lines.append('OUT = Path(".")')
-        else:
-            # Code after a paragraph begins a piece of its own.
-            lines.append(line)
+    """Returns an example as sphinx-gallery wants it: with a title, and with its comments as paragraphs between pieces of code."""
+    doc, *rest = pieces(text)
+    lines = [f'r"""\n{example.title}\n{"=" * len(example.title)}\n\n{reworded(doc[1])}\n"""']
+    for kind, piece in rest:
+        lines += [piece] if kind == "code" else ["# %%", *(f"# {reworded(line)}" for line in piece.splitlines())]
     return "\n".join(lines) + "\n"
+
+
+def pieces(text: str) -> list[tuple[str, str]]:
+    """Returns the pieces of an example in turn, each ``text`` or ``code``: its docstring, then code and comments between it. Notebooks
+    and pages know neither a script's place nor its arguments, so they look for the data beside them."""
+    tree = ast.parse(text)
+    # How to call the script is of no use here.
+    doc = re.sub(r"`python \w+\.py \[folder\]` writes [\w.]+ there(, and so on)?[.,]\s*", "", ast.get_docstring(tree) or "")
+    found = [("text", doc)]
+    for line in text.splitlines()[tree.body[0].end_lineno :]:
+        kind = "text" if line.startswith("# ") else "code"
+        if line == "import sys":
+            continue
+        if line.startswith("DATA = "):
+            line = 'DATA = Path(os.environ.get("OCSC_DATA", "shared/data"))'
+        if line.startswith("OUT = "):
+            line = 'OUT = Path(".")'
+        line = line.removeprefix("# ") if kind == "text" else line
+        if found[-1][0] == kind and len(found) > 1:
+            found[-1] = (kind, f"{found[-1][1]}\n{line}")
+        else:
+            found.append((kind, line))
+    return found
 
 
 def reworded(text: str) -> str:
