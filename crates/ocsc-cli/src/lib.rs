@@ -5,11 +5,6 @@
 //!
 //! It is a library for the sake of `ocsc-mpi`, which runs some of the [`commands`] by several processes, a [`Ranks`].
 
-/// The examples of the site's page on Rust are tests too.
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/start/rust.md")]
-struct FirstDictionary;
-
 mod args;
 pub mod commands;
 mod console;
@@ -32,6 +27,7 @@ pub use console::Console;
 pub use interrupt::{Interrupted, handle_signals};
 pub use ranks::Ranks;
 
+use anyhow::Context;
 use args::{Args, Command};
 use clap::{CommandFactory, Parser};
 use std::process::ExitCode;
@@ -99,6 +95,10 @@ fn dispatch(args: Args, console: &Console) -> anyhow::Result<()> {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Args::command(), "ocsc", &mut script);
             console.result(String::from_utf8_lossy(&script).trim_end())
+        }
+        Command::Man { out } => {
+            std::fs::create_dir_all(&out).with_context(|| format!("--out {}", out.display()))?;
+            clap_mangen::generate_to(Args::command(), &out).with_context(|| format!("--out {}", out.display()))
         }
     }
 }

@@ -144,6 +144,13 @@ pub(crate) enum Command {
         /// The shell
         shell: clap_complete::Shell,
     },
+    /// Write manual pages, one for each command
+    #[command(after_help = "Example:\n  ocsc man --out ~/.local/share/man/man1    (then: man ocsc-learn)")]
+    Man {
+        /// Folder for the pages
+        #[arg(long, value_name = "DIR")]
+        out: PathBuf,
+    },
 }
 
 #[derive(ClapArgs)]

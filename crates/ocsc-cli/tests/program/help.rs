@@ -26,6 +26,7 @@ fn help_shows_examples_and_every_option() {
         "reproduce",
         "report",
         "completions",
+        "man",
     ] {
         let help = bench.run(&format!("help {command}")).ok().stdout;
         assert!(help.contains("Example") && help.contains(&format!("ocsc {command}")), "{help}");
@@ -77,6 +78,16 @@ fn help_shows_examples_and_every_option() {
         "raw-format",
     ] {
         assert!(learn.contains(&format!("--{option}")), "{option}");
+    }
+}
+
+#[test]
+fn a_manual_page_for_each_command() {
+    let bench = Bench::new();
+    bench.run("man --out pages/man1").ok();
+    for (name, part) in [("ocsc", "SUBCOMMANDS"), ("ocsc-learn", "beta\\-ratio"), ("ocsc-denoise", "sigma")] {
+        let page = std::fs::read_to_string(bench.path(&format!("pages/man1/{name}.1"))).unwrap();
+        assert!(page.contains(".TH") && page.contains(part), "{name}: {page}");
     }
 }
 

@@ -43,6 +43,7 @@ mod refuse_usage;
 mod replace;
 mod restore;
 mod rows;
+mod rust_page;
 mod select;
 mod signals;
 mod skip;
