@@ -8,6 +8,7 @@ mod fuzz;
 mod gallery;
 mod mpi;
 mod new_setting;
+mod packages;
 mod python;
 mod site;
 
@@ -22,7 +23,8 @@ const USAGE: &str =
        cargo xtask setting    make the two edits of CONTRIBUTING.md for a new setting to a copy, and look for the setting
        cargo xtask arrows     check that the modules of a crate know each other in one direction only
        cargo xtask counts     count the instructions of learning and coding, and compare them with the record; --renew: write it
-       cargo xtask wheel      make the Python package's wheel in target/wheels
+       cargo xtask wheel      make the Python package's wheel in target/wheels, and try it with the oldest and the newest Python here
+       cargo xtask dist       make a tarball of the program in target/dist, with completions, manual pages and checksums
        cargo xtask site       build the site in target/site, run its examples and check its links; --draft: run no example
        cargo xtask faults     make system calls fail, thousands of them, and look at what is left; --short: some dozens
        cargo xtask fuzz [SECONDS] [TARGET...]    damage 50,000 files, then fuzz every reader (or these) for so long each
@@ -38,7 +40,8 @@ fn main() -> ExitCode {
         Some("setting") => new_setting::test().map(|skipped| skipped.into_iter().for_each(say)),
         Some("arrows") => arrows::run(),
         Some("counts") => counts::run(&words[1..]),
-        Some("wheel") => python::wheel(),
+        Some("wheel") => packages::wheel(),
+        Some("dist") => packages::dist(),
         Some("site") => site::run(&words[1..]),
         Some("faults") => faults::run(&words[1..]),
         Some("fuzz") => fuzz::run(&words[1..]),

@@ -1,5 +1,5 @@
-//! Builds and tests the Python package in an environment of its own, `target/python`; makes its wheel, and the files that are
-//! written from the declarations of settings.
+//! Builds and tests the Python package in an environment of its own, `target/python`; makes the files that are written from the
+//! declarations of settings.
 
 use crate::{root, step};
 use anyhow::{Context, Result};
@@ -42,15 +42,6 @@ pub(crate) fn test() -> Result<Option<&'static str>> {
 pub(crate) fn interpreter() -> Option<PathBuf> {
     let path = target().join("python/bin/python");
     path.exists().then_some(path)
-}
-
-/// Makes the wheel in `target/wheels`.
-pub(crate) fn wheel() -> Result<()> {
-    let environment = environment("python")?;
-    step("maturin", pip(&environment).args(["install", "--quiet", "maturin"]))?;
-    let mut maturin = Command::new(environment.join("bin/maturin"));
-    maturin.args(["build", "--release", "--manifest-path", "python/Cargo.toml", "--out"]);
-    step("wheel", maturin.arg(target().join("wheels")).current_dir(root()))
 }
 
 /// Returns whether there is a Python of this version or later to use, with what makes environments.
