@@ -20,7 +20,7 @@ pub struct Mixing {
 impl Mixing {
     /// Takes b, the numbers of R filters of a dictionary, and W, (K, R).
     pub fn new(base: Vec<usize>, weights: Vec<f64>) -> Result<Self> {
-        if base.is_empty() || weights.is_empty() || weights.len() % base.len() != 0 {
+        if base.is_empty() || weights.is_empty() || !weights.len().is_multiple_of(base.len()) {
             let expected = format!("as many weights for every filter as base filters, {}", base.len());
             return Err(Error::invalid("mixing", expected, weights.len()));
         }

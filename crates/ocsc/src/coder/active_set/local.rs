@@ -90,7 +90,7 @@ mod tests {
         let inner = |v: &f64| T::of(0.999 * v);
         let d = Dictionary::new(4, filter, 2, wide.data().iter().map(inner).collect::<Vec<T>>()).unwrap();
         let data: Vec<f64> = (0..shape.len()).map(|_| f64::from(rng.random_range(-1.0_f32..1.0))).collect();
-        let mask: Vec<bool> = (0..shape.len()).map(|_| seed % 2 == 0 || rng.random_bool(0.8)).collect();
+        let mask: Vec<bool> = (0..shape.len()).map(|_| seed.is_multiple_of(2) || rng.random_bool(0.8)).collect();
         let x = Sample::masked(shape, data.iter().map(|v| T::of(*v)).collect::<Vec<T>>(), mask.clone()).unwrap();
         let config = ActiveSetConfig { penalty, ..ActiveSetConfig::default() };
         let beta = 0.3;

@@ -49,8 +49,8 @@ fn wide_stretch<const V: usize>(
     to: &mut impl Take,
 ) {
     let mut sums = [[_mm512_set1_epi32(0); V]; GROUP];
-    for f in 0..GROUP {
-        sums[f] = [_mm512_set1_epi32(filters.start[group * GROUP + f]); V];
+    for (f, sums) in sums.iter_mut().enumerate() {
+        *sums = [_mm512_set1_epi32(filters.start[group * GROUP + f]); V];
     }
     let quads = filters.quads;
     let taps = &filters.taps[group * filters.per_group..][..filters.per_group];
