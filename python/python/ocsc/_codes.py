@@ -15,10 +15,12 @@ from . import _native
 from ._code_files import FACTS, UNKNOWN, code_of, codes_of, read_arrays, write_arrays, write_folder
 from ._errors import counted
 from ._events import find_events
+from ._frames import frame_of
 
 if TYPE_CHECKING:
     import scipy.sparse
     import sparse
+    import torch
 
 Array = npt.NDArray[Any]
 
@@ -268,7 +270,9 @@ class Codes:
     filters : ndarray of shape (K, C, axes...), or None
         The filters that the codes were made with, and `boundary` with them. Files do not keep them.
     sfreq : float, or None
-        Values per second, as given to `OnlineCSC`.
+        Values per second, as given to `OnlineCSC` or as the data say.
+    first_samp : int
+        What MNE counts the values of a recording from; 0 for other data.
 
     Examples
     --------
@@ -302,7 +306,9 @@ class Codes:
         filters: Array | None = None,
         boundary: str | None = None,
         sfreq: float | None = None,
+        first_samp: int = 0,
     ) -> None:
+        self.first_samp = first_samp
         self.energy = np.full(len(offset) - 1, np.nan) if energy is None else energy
         self.windows = windows
         self.filters = filters
@@ -392,6 +398,7 @@ class Codes:
             filters=self.filters,
             boundary=self.boundary,
             sfreq=self.sfreq,
+            first_samp=self.first_samp,
         )
 
     def __iter__(self) -> Iterator[Code]:
@@ -530,7 +537,8 @@ class Codes:
         align: str = "peak",
         filters: Any = None,
         boundary: str | None = None,
-    ) -> Array:
+        as_frame: bool = False,
+    ) -> Any:
         """Lists when and where each filter fires, as the program's ``ocsc events`` does.
 
         A code often writes one occurrence of a pattern as several neighbouring atoms of one filter. The strongest atom that is in no
@@ -554,16 +562,17 @@ class Codes:
             For codes from files, which do not keep them: the filters (K, C, axes...) or (K, axes...) that they were made with.
         boundary : str, optional
             For codes from files, if the files do not say.
+        as_frame : bool, default=False
+            Return a data frame of pandas instead of an array.
 
         Returns
         -------
-        structured ndarray
+        structured ndarray, or pandas.DataFrame
             One record per event, by sample, then position, then filter, with the fields ``sample``, ``filter``, ``time`` (in
             seconds; NaN without a rate), ``position`` (of signals; ``z``, ``y``, ``x`` of others, z = 0 for images), ``amplitude``
             (the coefficient of the strongest atom) and ``energy``, a share: the energy of the reconstruction of the event's atoms
             alone over the energy of the sample, or of the whole recording, after preprocessing (NaN where codes from files do not
-            know it). ``pandas.DataFrame(events)`` makes a table of it. Positions may lie outside of the sample where filters stick
-            out.
+            know it). Positions may lie outside of the sample where filters stick out.
 
         Examples
         --------
@@ -574,9 +583,10 @@ class Codes:
         >>> codes.events(sfreq=10)[["time", "position", "amplitude"]].tolist()
         [(2.0, 20, 1.5), (6.0, 60, 2.5)]
         """
-        return find_events(self, sfreq, min_distance, threshold, align, filters, boundary)
+        found = find_events(self, sfreq, min_distance, threshold, align, filters, boundary)
+        return frame_of(found, "events(as_frame=True)") if as_frame else found
 
-    def to_mne_events(self, first_samp: int = 0, **options: Any) -> npt.NDArray[np.int64]:
+    def to_mne_events(self, first_samp: int | None = None, **options: Any) -> npt.NDArray[np.int64]:
         """Returns the events of one recording as MNE-Python takes them: an array (n, 3) of sample number, 0, and filter + 1.
 
         Event codes begin at 1, since MNE has its own use for 0. Events outside of the recording, where filters stick out, are left
@@ -584,8 +594,8 @@ class Codes:
 
         Parameters
         ----------
-        first_samp : int, default=0
-            ``raw.first_samp``, which MNE counts from.
+        first_samp : int, optional
+            ``raw.first_samp``, which MNE counts from; by default that of the Raw that was coded, or 0.
         **options
             As for `events`: ``min_distance``, ``threshold``, ``align``.
         """
@@ -596,7 +606,8 @@ class Codes:
         ends = self.shapes[:, 1] - np.maximum(self.margin[:, 0], 0) + (0 if self.windows is None else self.windows[:, 1])
         position = found["position"]
         inside = found[(position >= 0) & (position < int(ends.max()))]
-        rows = [inside["position"] + first_samp, np.zeros(len(inside), np.int64), inside["filter"] + 1]
+        begin = self.first_samp if first_samp is None else first_samp
+        rows = [inside["position"] + begin, np.zeros(len(inside), np.int64), inside["filter"] + 1]
         return np.stack(rows, axis=1).astype(np.int64)
 
     def to_scipy(self) -> scipy.sparse.csr_array:
@@ -620,6 +631,17 @@ class Codes:
         self._check_inside()
         coords = np.stack([self._sample(), self.filter, *self.position.T])
         return sparse.COO(coords, self.value, shape=self.shape)
+
+    def to_torch(self) -> torch.Tensor:
+        """Returns a sparse tensor of torch, of shape (n, filters, axes...) and in its COO layout, for samples of one size."""
+        try:
+            import torch
+        except ImportError as error:
+            raise ImportError("to_torch: expected torch; pip install torch") from error
+        self._check_inside()
+        coords = np.stack([self._sample(), self.filter, *self.position.T]).astype(np.int64)
+        values = torch.from_numpy(np.ascontiguousarray(self.value))
+        return torch.sparse_coo_tensor(torch.from_numpy(coords), values, self.shape, check_invariants=True).coalesce()
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the codes.

@@ -16,6 +16,7 @@ from ._coding import assemble, check_codes, code_all, is_single, reconstruct_one
 from ._convert import bytes_of, dtype_of, filters_of, lengths, positive, rank_of, seed_of, threads_of
 from ._declarations import PARAMETERS, SETTINGS, before, documentation
 from ._errors import counted, not_fitted, warn_of_codes, warn_of_sparsity
+from ._frames import frame_of
 from ._inputs import (
     SPATIAL,
     Array,
@@ -24,10 +25,9 @@ from ._inputs import (
     Reader,
     Stream,
     is_stream,
-    reader,
+    rate_of,
     source_of,
     split_weights,
-    window_length,
 )
 from ._parameters import Parameters
 from ._progress import Bar
@@ -86,6 +86,10 @@ class OnlineCSC(Parameters):
         Each filter as a topography over channels times a waveform, with the share of its energy that the product has.
     n_features_in_ : int
         The length of signals, where X was an array (n, W).
+    sfreq_ : float or None
+        Values per second: ``sfreq``, or else what the data say, as those of MNE do.
+    info_ : mne.Info
+        Of the channels that were learned from, where X was a Raw, Epochs or Evoked of MNE.
 
     Examples
     --------
@@ -131,7 +135,9 @@ class OnlineCSC(Parameters):
             An array (n, H, W) of images, (n, W) of signals or (n, D, H, W) of volumes, as ``filter_shape`` says, or with other
             axes, as ``axes`` says; a list of samples, which may differ in size; or an iterator or generator of samples, for
             one pass. Anything that numpy understands: torch tensors, memory maps, masked arrays. Objects that have a shape
-            or a length but are not in memory, such as datasets of h5py, are read sample by sample.
+            or a length but are not in memory, such as datasets of h5py and arrays of zarr, dask and xarray, are read sample by
+            sample, and with ``window`` window by window. Also an open TiffFile, whose pages are the samples; Raw, Epochs and
+            Evoked of MNE, which know their axes and their rate; and a Dataset or DataLoader of torch.
         y : ignored
             For scikit-learn.
         mask : array or list of arrays, optional
@@ -144,7 +150,7 @@ class OnlineCSC(Parameters):
         OnlineCSC
             The estimator itself.
         """
-        source = source_of(X, self.axes, rank_of(self.filter_shape), mask, self._window())
+        source = source_of(X, self.axes, rank_of(self.filter_shape), mask, self.window, self.sfreq)
         self._check_rank(source)
         learner = self._new_learner(source)
         total = None
@@ -188,7 +194,7 @@ class OnlineCSC(Parameters):
         """
         old: _native.Learner | None = getattr(self, "_learner", None)
         rank = rank_of(self.filter_shape) if old is None else self._layout.rank
-        source = source_of(X, self.axes, rank, mask, self._window(), single=True)
+        source = source_of(X, self.axes, rank, mask, self.window, self.sfreq, single=True)
         if old is None:
             self._check_rank(source)
         split_weights(self.weights, source)
@@ -323,6 +329,11 @@ class OnlineCSC(Parameters):
         self._layout = source.layout
         self._learned = learned
         shapes = source.shapes if isinstance(source, Reader) else None
+        self.sfreq_ = rate_of(self.sfreq, source)
+        if source.recorded is not None:
+            self.info_ = source.recorded.info
+        elif hasattr(self, "info_"):
+            del self.info_
         if source.layout.letters == "W" and shapes is not None and len(shapes) == 1:
             self.n_features_in_ = int(shapes[0][0])
         elif hasattr(self, "n_features_in_"):
@@ -376,6 +387,10 @@ class OnlineCSC(Parameters):
             history[name] = column
         return history
 
+    def history_frame(self) -> Any:
+        """Returns `history_` as a data frame of pandas, one row per step."""
+        return frame_of(self.history_, "history_frame")
+
     def _last_pass(self) -> Array:
         """Returns the records of the last pass."""
         history = self.history_
@@ -418,12 +433,8 @@ class OnlineCSC(Parameters):
         """Returns the axes of new data: those that were set, or those that were learned from."""
         return self._layout.letters if self.axes is None and "C" in self._layout.letters else self.axes
 
-    def _window(self) -> int | None:
-        """Returns the values of a window, if signals are cut into some."""
-        return window_length(self.window, self.sfreq)
-
     def _source(self, X: Any, mask: Any) -> Reader | Stream:
-        source = source_of(X, self._axes(), self._layout.rank, mask, self._window())
+        source = source_of(X, self._axes(), self._layout.rank, mask, self.window, self.sfreq)
         split_weights(self.weights, source)
         return source
 
@@ -461,7 +472,8 @@ class OnlineCSC(Parameters):
         source = self._source(X, mask)
         settings, filters = self._coding(source.dtype)
         codes = code_all(settings, filters, source, threads_of(self.threads))
-        codes.sfreq = self.sfreq
+        codes.sfreq = rate_of(self.sfreq, source)
+        codes.first_samp = 0 if source.recorded is None else source.recorded.first_samp
         return codes
 
     def fit_transform(self, X: Any, y: object = None, mask: Any = None) -> Codes:
@@ -502,9 +514,10 @@ class OnlineCSC(Parameters):
         parts = [X] if isinstance(X, Code) else list(X)
         samples = [reconstruct_one(part, filters, settings) for part in parts]
         if original is not None and parts:
-            originals = reader(original, self._axes(), self._layout.rank, single=is_single(X))
-            window = self._window()
-            originals = originals if window is None else originals.cut(window)
+            axes, rate = self._axes(), self.sfreq if self.sfreq is not None else getattr(X, "sfreq", None)
+            originals = source_of(original, axes, self._layout.rank, None, self.window, rate, single=is_single(X))
+            if isinstance(originals, Stream):
+                raise TypeError(f"original: expected an array or a list of arrays, found {type(original).__name__}")
             if len(originals) != len(samples):
                 raise ValueError(f"original: expected {counted(len(samples), 'sample')}, as there are codes, found {len(originals)}")
             samples = [_native.undo(settings["preprocess"], originals(i), x) for i, x in enumerate(samples)]

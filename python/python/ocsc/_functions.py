@@ -10,10 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _native
+from ._adapters import adapt
 from ._codes import Code, Codes, concatenate, from_native
 from ._coding import assemble, check_codes, code_all, code_margin, full_filters, groups, is_single, reconstruct_one
 from ._convert import dtype_of, threads_of
-from ._inputs import Layout, Reader, source_of, split_weights, window_length
+from ._inputs import Layout, Reader, rate_of, source_of, split_weights
 
 if TYPE_CHECKING:
     from ._estimator import OnlineCSC
@@ -82,9 +83,10 @@ def code(
     >>> bool(codes.gap.max() <= 1e-3)
     True
     """
-    full = full_filters(filters, axes)
+    X = adapt(X)
+    full = full_filters(filters, X.axes if axes is None else axes)
     rank = full.ndim - 2
-    source = source_of(X, axes, rank, mask, window_length(window, sfreq))
+    source = source_of(X, axes, rank, mask, window, sfreq)
     settings = {
         "beta": beta,
         "tol": tol,
@@ -106,7 +108,8 @@ def code(
         "joint": joint,
     }
     codes = code_all(settings, full, source, threads_of(threads))
-    codes.sfreq = sfreq
+    codes.sfreq = rate_of(sfreq, source)
+    codes.first_samp = 0 if source.recorded is None else source.recorded.first_samp
     return codes
 
 
@@ -194,7 +197,8 @@ def path(
     wanted = np.sort(np.asarray(betas, np.float64).ravel())[::-1]
     if wanted.size == 0 or not np.all(np.isfinite(wanted) & (wanted > 0)):
         raise ValueError(f"betas: expected at least one, all finite and above 0, found {betas!r}")
-    full = full_filters(filters, axes)
+    X = adapt(X)
+    full = full_filters(filters, X.axes if axes is None else axes)
     source = source_of(X, axes, full.ndim - 2, mask)
     settings = {
         "tol": tol,
@@ -240,7 +244,8 @@ def beta_max(
     -------
     ndarray of shape (n,)
     """
-    full = full_filters(filters, axes)
+    X = adapt(X)
+    full = full_filters(filters, X.axes if axes is None else axes)
     source = source_of(X, axes, full.ndim - 2, mask)
     settings = {
         "boundary": boundary,

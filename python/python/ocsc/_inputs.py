@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ._adapters import Adapted, Recorded, adapt, is_tensor, tensor_values
 from ._codes import Code, Codes
 from ._errors import counted
 from ._native import axes as parse_axes
@@ -97,7 +98,7 @@ def numeric(sample: Any, what: str = "X") -> tuple[Array, npt.NDArray[np.bool_] 
         values: Array = np.asarray(sample.data)
     else:
         mask = None
-        values = np.asarray(sample)
+        values = tensor_values(sample) if is_tensor(sample) else np.asarray(sample)
     if values.dtype == np.float32 or values.dtype == np.float64:
         return (values if values.flags.aligned else values.copy()), mask
     if values.dtype.kind == "c":
@@ -133,8 +134,10 @@ class Reader:
         shapes: Sequence[tuple[int, ...]] | None,
         is_one: bool = False,
         is_stack: bool = False,
+        part: Callable[[int, slice], Any] | None = None,
     ) -> None:
         self._get = get
+        self._part = part
         self._length = length
         self._mask = mask
         self.layout = layout
@@ -149,6 +152,8 @@ class Reader:
         """The weights of the codes' coefficients in the penalty, flat."""
         self.windows: Array | None = None
         """Where samples were cut from: (recording, first value) of each; none if they are whole."""
+        self.recorded: Recorded | None = None
+        """What a recording says besides its values."""
 
     def __len__(self) -> int:
         return self._length
@@ -176,7 +181,8 @@ class Reader:
             return values[tuple(pieces[index][1] if letter == "W" else slice(None) for letter in letters)]
 
         def get(index: int) -> Any:
-            return piece(self._get(pieces[index][0]), index)
+            # Of what is not in memory no more than the window is read.
+            return piece(self._get(pieces[index][0]), index) if self._part is None else self._part(*pieces[index])
 
         own_mask = self._mask
         mask = None if own_mask is None else lambda index: piece(np.asarray(own_mask(pieces[index][0])), index)
@@ -234,6 +240,8 @@ class Stream:
         self._taken = 0
         self.coefficients: Array | None = None
         """The weights of the codes' coefficients in the penalty, flat."""
+        self.recorded: Recorded | None = None
+        """What a recording says besides its values."""
         self.layout, self.dtype = self._peek()
 
     def _peek(self) -> tuple[Layout, np.dtype[Any]]:
@@ -335,15 +343,38 @@ def split_weights(weights: Any, source: Reader | Stream) -> Any:
 
 
 def source_of(
-    X: Any, axes: str | None, rank: int | None, mask: Any, window: int | None = None, single: bool = False
+    X: Any,
+    axes: str | None,
+    rank: int | None,
+    mask: Any,
+    window: Any = None,
+    sfreq: Any = None,
+    single: bool = False,
 ) -> Reader | Stream:
-    """Returns a reader or a stream of whatever users call data, in windows of this length if there is one."""
-    if is_stream(X):
-        if window is not None:
+    """Returns a reader or a stream of whatever users call data; in windows, if there are to be some, of a number of values or of seconds
+    at this rate or at that of the recording."""
+    data, known, recorded = X if isinstance(X, Adapted) else adapt(X)
+    axes = known if axes is None else axes
+    if recorded is not None:
+        if sfreq is not None and not np.isclose(sfreq, recorded.sfreq):
+            raise ValueError(f"sfreq: expected {recorded.sfreq:g}, as X says, or None, found {sfreq!r}")
+        sfreq = recorded.sfreq
+    length = window_length(window, sfreq)
+    source: Reader | Stream
+    if is_stream(data):
+        if length is not None:
             raise ValueError("window: expected arrays or lists to cut, found an iterator; draw windows from it instead")
-        return Stream(X, axes, rank, mask)
-    source = reader(X, axes, rank, mask, single)
-    return source if window is None else source.cut(window)
+        source = Stream(data, axes, rank, mask)
+    else:
+        source = reader(data, axes, rank, mask, single)
+        source = source if length is None else source.cut(length)
+    source.recorded = recorded
+    return source
+
+
+def rate_of(sfreq: Any, source: Reader | Stream) -> Any:
+    """Returns values per second: what the user says, or else what the recording does."""
+    return source.recorded.sfreq if sfreq is None and source.recorded is not None else sfreq
 
 
 def window_length(window: Any, sfreq: Any) -> int | None:
@@ -368,34 +399,71 @@ def window_length(window: Any, sfreq: Any) -> int | None:
 
 def stack_reader(data: Any, axes: str | None, rank: int | None, mask: Any, single: bool) -> Reader:
     """Returns a reader of an array of samples. Arrays that are not in memory are read sample by sample."""
-    if isinstance(data, np.ma.MaskedArray) or isinstance(data, np.ndarray):
-        array: Any = data
-    else:
-        array = np.asarray(data) if is_array(data) else data
-    ndim = len(array.shape)
-    dtype = np.dtype(getattr(array, "dtype", np.float64)) if isinstance(array, np.ndarray) else None
-    if ndim == 0:
+    if not isinstance(data, np.ndarray) and not is_array(data):
+        return stored_reader(data, axes, rank, mask, single)
+    array: Any = data if isinstance(data, np.ndarray) else np.asarray(data)
+    dtype = array.dtype
+    if array.ndim == 0:
         raise ValueError("X: Expected 2D array or more, got scalar array instead; Reshape your data")
-    if dtype is not None and dtype.kind == "c":
-        raise ValueError("X: Complex data not supported; expected real numbers")
-    if dtype is not None and dtype.kind in "mMV":
-        raise TypeError(f"X: expected real numbers, found an array of {dtype}; pick or convert the numbers in it")
-    if dtype is not None and dtype.kind in "OUS":
+    check_numbers(dtype)
+    if dtype.kind in "OUS":
         array, dtype = array.astype(np.float64), np.dtype(np.float64)
-    letters = stack_letters(axes, ndim, rank, single)
+    letters = stack_letters(axes, array.ndim, rank, single)
     is_one = "N" not in letters
     if is_one:
         array, letters = array[None], "N" + letters
         mask = mask if mask is None else np.asarray(mask)[None]
     if letters[0] != "N":
-        array = np.moveaxis(np.asanyarray(array), letters.index("N"), 0)
+        array = np.moveaxis(array, letters.index("N"), 0)
     layout = Layout(letters.replace("N", ""))
-    length, shape = array.shape[0], tuple(array.shape[1:])
-    if length == 0:
-        raise ValueError(f"X: Found array with 0 sample(s) (shape={tuple(array.shape)}) while a minimum of 1 is required.")
-    if 0 in shape:
-        raise ValueError(f"X: Found array with 0 feature(s) (shape={tuple(array.shape)}) while a minimum of 1 is required.")
-    return Reader(array.__getitem__, length, layout, stack_masks(mask, letters, length), dtype, [shape], is_one, not is_one)
+    check_sizes(array.shape[0], array.shape[1:], array.shape)
+    masks = stack_masks(mask, letters, array.shape[0])
+    return Reader(array.__getitem__, array.shape[0], layout, masks, dtype, [tuple(array.shape[1:])], is_one, not is_one)
+
+
+def stored_reader(data: Any, axes: str | None, rank: int | None, mask: Any, single: bool) -> Reader:
+    """Returns a reader of an array that is not in memory. A sample, or a window of one, is one index over all axes."""
+    shape = tuple(int(n) for n in data.shape)
+    try:
+        dtype = np.dtype(data.dtype)
+        check_numbers(dtype)
+    except (AttributeError, TypeError) as error:
+        if isinstance(error, TypeError) and "expected real numbers" in str(error):
+            raise
+        dtype = None
+    letters = stack_letters(axes, len(shape), rank, single)
+    is_one = "N" not in letters
+    lengths = dict(zip(letters, shape))
+    own = letters.replace("N", "")
+    check_sizes(lengths.get("N", 1), tuple(lengths[letter] for letter in own), shape)
+
+    def part(index: int, along: slice) -> Any:
+        chosen = {"N": index, "W": along}
+        return data[tuple(chosen.get(letter, slice(None)) for letter in letters)]
+
+    def get(index: int) -> Any:
+        # Objects of users may know no more than numbers.
+        return data[index] if letters[0] == "N" else part(index, slice(None))
+
+    given = mask if mask is None or not is_one else np.asarray(mask)[None]
+    masks = stack_masks(given, letters if not is_one else "N" + letters, lengths.get("N", 1))
+    samples = [tuple(lengths[letter] for letter in own)]
+    return Reader(get, lengths.get("N", 1), Layout(own), masks, dtype, samples, is_one, not is_one, part)
+
+
+def check_numbers(dtype: np.dtype[Any]) -> None:
+    """Refuses arrays of anything but real numbers."""
+    if dtype.kind == "c":
+        raise ValueError("X: Complex data not supported; expected real numbers")
+    if dtype.kind in "mMV":
+        raise TypeError(f"X: expected real numbers, found an array of {dtype}; pick or convert the numbers in it")
+
+
+def check_sizes(length: int, sample: Sequence[int], shape: Sequence[int]) -> None:
+    """Refuses arrays without samples, or with samples without values."""
+    for count, what in ((length, "sample"), (0 if 0 in sample else 1, "feature")):
+        if count == 0:
+            raise ValueError(f"X: Found array with 0 {what}(s) (shape={tuple(shape)}) while a minimum of 1 is required.")
 
 
 def stack_letters(axes: str | None, ndim: int, rank: int | None, single: bool) -> str:

@@ -258,7 +258,7 @@ def _image_events(ax: Axes, own: Array, image: Array | None, first: list[int]) -
 
 def topomap(
     filters: OnlineCSC | Rank1 | npt.ArrayLike,
-    info: Any,
+    info: Any = None,
     *,
     numbers: Sequence[int] | None = None,
     sfreq: float | None = None,
@@ -269,8 +269,8 @@ def topomap(
     ----------
     filters : OnlineCSC, Rank1, or array of shape (K, C, W)
         A fitted estimator, its ``rank1_``, or filters.
-    info : mne.Info
-        Of the C channels, in their order.
+    info : mne.Info, optional
+        Of the C channels, in their order; not needed with an estimator that learned from data of MNE.
     numbers : sequence of int, optional
         Which filters; by default the first eight.
     sfreq : float, optional
@@ -286,10 +286,13 @@ def topomap(
         raise ImportError("ocsc.plot.topomap: expected MNE-Python; pip install mne") from error
     if isinstance(filters, OnlineCSC):
         split = filters.rank1_
+        info = getattr(filters, "info_", None) if info is None else info
     else:
         split = filters if isinstance(filters, Rank1) else rank1_of(np.asarray(filters, float))
     if split.topography.shape[1] < 2 or split.waveform.ndim != 2:
         raise ValueError(f"filters: expected signals of several channels, (K, C, W), found topographies {split.topography.shape}")
+    if info is None:
+        raise ValueError("info: expected an mne.Info of the channels, since the filters were not learned from data of MNE, found none")
     chosen = [int(k) for k in (range(min(8, len(split.share))) if numbers is None else numbers)]
     rate = float(info["sfreq"]) if sfreq is None else float(sfreq)
     axes = new_axes(2, len(chosen), max(2.0 * len(chosen), 3.0), 3.4, height_ratios=[2, 1])

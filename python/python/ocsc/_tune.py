@@ -180,7 +180,7 @@ def tune(
     tries = []
     for shape in try_shapes if try_shapes is not None else [base.filter_shape]:
         for number in try_filters if try_filters is not None else [base.n_filters]:
-            source = _readable(source_of(X, base.axes, rank_of(shape), mask, base._window()))
+            source = _readable(source_of(X, base.axes, rank_of(shape), mask, base.window, base.sfreq))
             rank = source.layout.rank
             settings = {name: getattr(base, name) for name, s in SETTINGS.items() if s.is_recorded and name != "beta"}
             settings.update(n_filters=number, filter_shape=lengths(shape, rank), random_state=seed_of(base.random_state))

@@ -117,7 +117,9 @@ def dictionary(
         ax = new_axes(1, 1, inches, min(max(inches / ratio, 1.0), 12.0) + 0.4)[0, 0]
         assert ax is not None
     if is_signal:
-        rate = filters.sfreq if sfreq is None and isinstance(filters, OnlineCSC) else sfreq
+        rate = sfreq
+        if rate is None and isinstance(filters, OnlineCSC):
+            rate = filters.sfreq if filters.sfreq is not None else getattr(filters, "sfreq_", None)
         _lines(ax, shown[:, :, 0, 0], across, down, labels, rate)
     else:
         _label_tiles(ax, shown, across, labels)
