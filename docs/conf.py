@@ -110,7 +110,15 @@ def bars(app, what, name, obj, options, lines: list[str]) -> None:
             lines[i] = "".join(part if part.startswith("``") else part.replace("|", r"\|") for part in parts)
 
 
+def dashes(app, doctree: nodes.document) -> None:
+    """Makes dashes of what Sphinx writes between a parameter and what it does. Elsewhere two hyphens begin a flag."""
+    for text in list(doctree.findall(nodes.Text)):
+        if text == " -- ":
+            text.parent.replace(text, nodes.Text(" \u2013 "))
+
+
 def setup(app) -> None:
+    app.connect("doctree-read", dashes)
     app.connect("autodoc-process-docstring", bars)
     app.add_html_math_renderer(
         "mathml",
