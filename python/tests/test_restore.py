@@ -38,6 +38,26 @@ def test_colours_and_units(clean):
     assert np.array_equal(np.moveaxis(first, 0, -1), better)
 
 
+def test_signals_lose_their_noise():
+    t = np.arange(3000)
+    clean = np.sin(0.05 * t) * np.sign(np.cos(0.004 * t))
+    noisy = clean + 0.2 * np.random.default_rng(0).standard_normal(clean.shape)
+    error = lambda x: np.std(x - clean)  # noqa: E731
+    better = ocsc.restore.denoise(noisy)
+    assert better.shape == clean.shape and better.dtype == np.float32 and error(better) < 0.4 * error(noisy)
+    assert abs(ocsc.restore.estimate_sigma(noisy) - 0.2) < 0.02
+    filters = np.linalg.qr(np.random.default_rng(1).standard_normal((24, 24)))[0]
+    assert error(ocsc.restore.denoise(noisy, 0.2, filters=filters)) < 0.6 * error(noisy)
+    two = ocsc.restore.denoise(np.stack([noisy, noisy[::-1]], axis=1), 0.2, channel_axis=1)
+    assert two.shape == (3000, 2) and error(two[:, 0]) < 0.5 * error(noisy)
+    with pytest.raises(ValueError, match=r"expected shape \(K, w\) or \(K, C, w\), found \(2, 2, 3, 3\)"):
+        ocsc.restore.denoise(noisy, filters=np.ones((2, 2, 3, 3)))
+    with pytest.raises(ValueError, match="96"):
+        ocsc.restore.denoise(noisy[:50], 0.2)
+    with pytest.raises(ValueError, match="image: expected 2 axes"):
+        ocsc.restore.inpaint(noisy, noisy > 0)
+
+
 def test_gaps_are_filled(clean):
     seen = np.random.default_rng(2).random(clean.shape) > 0.4
     holes = np.where(seen, clean, np.nan)

@@ -65,6 +65,7 @@ const LIBRARY: &[&[&str]] = &[
         "sparsity",
         "spatial",
         "state",
+        "synthetic_signals",
         "system",
         "text",
     ],

@@ -28,7 +28,7 @@ const USAGE: &str =
        cargo xtask site       build the site in target/site, run its examples and check its links; --draft: run no example
        cargo xtask faults     make system calls fail, thousands of them, and look at what is left; --short: some dozens
        cargo xtask fuzz [SECONDS] [TARGET...]    damage 50,000 files, then fuzz every reader (or these) for so long each
-       cargo xtask dictionaries    learn the filters that restoration starts from, from dead leaves, and write them
+       cargo xtask dictionaries    learn the filters that restoration starts from, from dead leaves and synthetic signals, and write them
        cargo xtask gallery    learn from the shared data and write docs/gallery.md and its pictures";
 
 #[expect(clippy::print_stderr, reason = "a program for developers")]

@@ -32,23 +32,36 @@ const MAX_RADIUS: f64 = 0.5;
 const MAX_LEAVES_PER_PIXEL: usize = 8;
 /// The brightness behind all leaves.
 const SHADOW: f64 = 0.05;
+/// How far the logarithms of the colours of a leaf lie apart, and those of the light of a picture, as standard deviations.
+const SATURATION: f64 = 0.15;
+const SATURATION_OF_LIGHT: f64 = 0.1;
 
 /// A gray picture (1, 1, height, width) with values in [0, 1]; none if it would have no pixels, or too many to count.
 pub fn dead_leaves(seed: u64, height: usize, width: usize) -> Option<Sample<f64>> {
+    picture(seed, height, width, 1)
+}
+
+/// The same picture in colour, (3, 1, height, width): each leaf has a tint of its own, and so has the light.
+pub fn coloured_dead_leaves(seed: u64, height: usize, width: usize) -> Option<Sample<f64>> {
+    picture(seed, height, width, 3)
+}
+
+fn picture(seed: u64, height: usize, width: usize, channels: usize) -> Option<Sample<f64>> {
     let fine_pixels = height.checked_mul(width)?.checked_mul(FINE * FINE)?;
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let (rows, columns) = (height * FINE, width * FINE);
-    let mut fine = vec![f32::NAN; fine_pixels];
+    let mut fine = vec![f32::NAN; fine_pixels.checked_mul(channels)?];
     let mut bare = fine_pixels;
     let largest = (MAX_RADIUS * height.min(width) as f64).max(2.0 * MIN_RADIUS);
     for _ in 0..height * width * MAX_LEAVES_PER_PIXEL {
         let leaf = Leaf::random(&mut rng, height as f64, width as f64, largest);
-        bare -= leaf.lay(&mut fine, rows, columns);
+        bare -= leaf.lay(&mut fine, rows, columns, seed);
         if bare == 0 {
             break;
         }
     }
-    Sample::new(Shape::image(height, width), average_down(&fine, height, width)).ok()
+    let data = fine.chunks_exact(fine_pixels.max(1)).flat_map(|plane| average_down(plane, height, width)).collect();
+    Sample::new(Shape { channels, ..Shape::image(height, width) }, data).ok()
 }
 
 /// Averages FINE x FINE blocks.
@@ -120,9 +133,17 @@ impl Leaf {
         Leaf { y, x, radius, outline, albedo, surface: Surface::random(rng, radius), slope, bulge }
     }
 
-    /// Fills the bare pixels within the outline, and returns how many they were.
-    fn lay(&self, fine: &mut [f32], rows: usize, columns: usize) -> usize {
+    /// The share of its brightness that a leaf has in each colour, around 1, under the light of this picture.
+    fn tint(&self, light: u64) -> [f64; 3] {
+        let (own, of_light) = (chroma(self.surface.seed, SATURATION), chroma(light, SATURATION_OF_LIGHT));
+        std::array::from_fn(|c| (own[c] + of_light[c]).exp())
+    }
+
+    /// Fills the bare pixels within the outline, in one gray plane or in three of colours, and returns how many they were.
+    fn lay(&self, fine: &mut [f32], rows: usize, columns: usize, light: u64) -> usize {
         let scale = FINE as f64;
+        let tint = self.tint(light);
+        let (gray, others) = fine.split_at_mut(rows * columns);
         // Casts of negative numbers give 0, which is the clipping wanted.
         let range = |centre: f64, end: usize| {
             let (from, to) = ((centre - self.radius) * scale, (centre + self.radius) * scale + 1.0);
@@ -131,15 +152,25 @@ impl Leaf {
         let mut filled = 0;
         for row in range(self.y, rows) {
             let dy = (row as f64 + 0.5) / scale - self.y;
-            let line = &mut fine[row * columns..][..columns];
             for column in range(self.x, columns) {
-                if line[column].is_nan() {
-                    let dx = (column as f64 + 0.5) / scale - self.x;
-                    if self.outline.holds(dy / self.radius, dx / self.radius) {
-                        line[column] = self.brightness(dy, dx).clamp(0.0, 1.0) as f32;
-                        filled += 1;
+                let at = row * columns + column;
+                if !gray[at].is_nan() {
+                    continue;
+                }
+                let dx = (column as f64 + 0.5) / scale - self.x;
+                if !self.outline.holds(dy / self.radius, dx / self.radius) {
+                    continue;
+                }
+                let brightness = self.brightness(dy, dx);
+                if others.is_empty() {
+                    gray[at] = brightness.clamp(0.0, 1.0) as f32;
+                } else {
+                    gray[at] = (tint[0] * brightness).clamp(0.0, 1.0) as f32;
+                    for (plane, tint) in others.chunks_exact_mut(rows * columns).zip(&tint[1..]) {
+                        plane[at] = (tint * brightness).clamp(0.0, 1.0) as f32;
                     }
                 }
+                filled += 1;
             }
         }
         filled
@@ -215,6 +246,15 @@ impl Surface {
         };
         1.0 + self.amplitude * wave
     }
+}
+
+/// Logarithms of red, green and blue, of sum 0: as much of orange against blue as of green against purple.
+fn chroma(seed: u64, deviation: f64) -> [f64; 3] {
+    // Uniform numbers in [-1, 1] have a deviation of 0.577.
+    let scale = deviation * 3.0_f64.sqrt();
+    let (warm, green) = (scale * lattice(1, 0, seed), scale * lattice(2, 0, seed));
+    let (a, b) = (0.5_f64.sqrt(), 6.0_f64.sqrt().recip());
+    [a * warm - b * green, 2.0 * b * green, -a * warm - b * green]
 }
 
 /// Random numbers in [-1, 1] on the integer grid, smoothly interpolated.

@@ -120,6 +120,7 @@ mod sparsity;
 mod spatial;
 mod state;
 pub mod statistics;
+pub mod synthetic_signals;
 mod system;
 pub mod text;
 pub mod train;

@@ -1,4 +1,4 @@
-"""Restores images: what the program's ``denoise``, ``inpaint``, ``deblur``, ``upscale`` and ``demosaic`` do, with arrays in and out.
+"""Restores images and signals: what the program's ``denoise``, ``inpaint``, ``deblur``, ``upscale`` and ``demosaic`` do, with arrays in and out.
 
 Filters are built in, and adapt to the image at hand. All functions compute in f32.
 """
@@ -28,12 +28,12 @@ def denoise(
     random_state: int = 0,
     threads: int | None = None,
 ) -> Array:
-    """Returns an image without its noise.
+    """Returns an image, or a signal, without its noise.
 
     Parameters
     ----------
-    image : array of shape (H, W), or with channels
-        The noisy image, in any units.
+    image : array of shape (H, W) or (W,), or with channels
+        The noisy image or signal, in any units.
     sigma : float, optional
         The standard deviation of Gaussian noise, in the image's units; by default it is estimated (`estimate_sigma`).
     noise : {"gaussian", "poisson"}, default="gaussian"
@@ -43,8 +43,8 @@ def denoise(
     loss : {"l2", "l1"}, default="l2"
         "l1" for values that are far off while the others are exact, such as salt and pepper: they are found and filled in.
     channel_axis : int, optional
-        The axis of the channels, as in scikit-image; None for gray images.
-    filters : array of shape (K, h, w) or (K, C, h, w), optional
+        The axis of the channels, as in scikit-image; None for gray images and signals of one channel.
+    filters : array of shape (K, h, w) or (K, C, h, w), or for signals (K, w) or (K, C, w), optional
         Filters to begin with, of norm at most 1, instead of the built-in ones.
     learn_here : bool, default=True
         Adapt the filters to the image.
@@ -67,6 +67,14 @@ def denoise(
     >>> better = ocsc.restore.denoise(noisy, sigma=0.1)
     >>> ocsc.metrics.psnr(clean, better, peak=1) > ocsc.metrics.psnr(clean, noisy, peak=1) + 3
     True
+
+    A signal:
+
+    >>> beats = np.sin(0.05 * np.arange(2000)) ** 8
+    >>> noisy = beats + 0.1 * rng.standard_normal(2000)
+    >>> better = ocsc.restore.denoise(noisy)
+    >>> bool(np.std(better - beats) < 0.5 * np.std(noisy - beats))
+    True
     """
     if noise not in ("gaussian", "poisson"):
         raise ValueError(f'noise: expected "gaussian" or "poisson", found {noise!r}')
@@ -78,9 +86,11 @@ def denoise(
         raise ValueError("sigma: expected none with Poisson noise, which photons= describes")
     if photons is not None and noise != "poisson":
         raise ValueError('photons: expected none without noise="poisson"')
-    item, axis = _item(image, None, channel_axis)
+    item, axis = _item(image, None, channel_axis, or_signal=True)
     kind, amount = ("impulse", None) if loss == "l1" else ("poisson", photons) if noise == "poisson" else ("gaussian", _sigma(sigma))
-    return _back(_native.denoise(item, kind, amount, _common(filters, learn_here, random_state, threads)), axis)
+    rank = np.ndim(image) - (channel_axis is not None)
+    common = _common(filters, learn_here, random_state, threads, rank)
+    return _back(_native.denoise(item, kind, amount, common), axis, rank)
 
 
 def inpaint(
@@ -228,16 +238,21 @@ def estimate_sigma(image: npt.ArrayLike, *, channel_axis: int | None = None) -> 
     -------
     float
     """
-    return _native.noise_of(_item(image, None, channel_axis)[0])
+    return _native.noise_of(_item(image, None, channel_axis, or_signal=True)[0])
 
 
-def _item(image: npt.ArrayLike, mask: Any, channel_axis: int | None) -> tuple[Item, int | None]:
-    """Returns the image as the native half takes it, and the axis of its channels."""
+def _item(image: npt.ArrayLike, mask: Any, channel_axis: int | None, or_signal: bool = False) -> tuple[Item, int | None]:
+    """Returns the image, or the signal as an image of one row, as the native half takes it, and the axis of its channels."""
     values, seen = numeric(image, "image")
     expected = 2 if channel_axis is None else 3
+    if or_signal and values.ndim == expected - 1:
+        planes = values[None] if channel_axis is None else np.moveaxis(values, channel_axis, 0)
+        missing = seen if seen is None or channel_axis is None else np.moveaxis(seen, channel_axis, 0)
+        return (planes[:, None, None], None if missing is None else missing.reshape(len(planes), 1, 1, -1), None), channel_axis
     if values.ndim != expected:
         advice = "; say which axis has the channels: channel_axis=-1" if channel_axis is None and values.ndim == 3 else ""
-        raise ValueError(f"image: expected {expected} axes, found an array of shape {values.shape}{advice}")
+        axes = f"{expected - 1} or {expected} axes" if or_signal else f"{expected} axes"
+        raise ValueError(f"image: expected {axes}, found an array of shape {values.shape}{advice}")
     planes = values[None] if channel_axis is None else np.moveaxis(values, channel_axis, 0)
     if mask is not None:
         given = truths(mask) > 0
@@ -255,9 +270,10 @@ def _item(image: npt.ArrayLike, mask: Any, channel_axis: int | None) -> tuple[It
     return (planes[:, None], None if seen is None else np.ascontiguousarray(seen[:, None]), None), channel_axis
 
 
-def _back(planes: Array, channel_axis: int | None) -> Array:
-    """Returns (channels, 1, H, W) as the caller's axes."""
-    image: Array = planes[0, 0] if channel_axis is None else np.moveaxis(planes[:, 0], 0, channel_axis)
+def _back(planes: Array, channel_axis: int | None, rank: int = 2) -> Array:
+    """Returns (channels, 1, H, W) as the caller's axes, of which so many are spatial."""
+    flat = planes[:, 0] if rank == 2 else planes[:, 0, 0]
+    image: Array = flat[0] if channel_axis is None else np.moveaxis(flat, 0, channel_axis)
     return image
 
 
@@ -269,20 +285,21 @@ def _sigma(sigma: float | None) -> float | None:
 
 
 def _common(
-    filters: npt.ArrayLike | None, learn_here: bool, random_state: int, threads: int | None
+    filters: npt.ArrayLike | None, learn_here: bool, random_state: int, threads: int | None, rank: int = 2
 ) -> tuple[Array | None, bool, int, int | None]:
     """Returns what all functions hand to the native half."""
-    return _filters(filters), learn_here, random_state, threads_of(threads)
+    return _filters(filters, rank), learn_here, random_state, threads_of(threads)
 
 
-def _filters(filters: npt.ArrayLike | None) -> Array | None:
-    """Returns filters (K, C, h, w)."""
+def _filters(filters: npt.ArrayLike | None, rank: int) -> Array | None:
+    """Returns filters (K, C, axes...) of so many axes."""
     if filters is None:
         return None
     array, _ = numeric(filters, "filters")
-    if array.ndim not in (3, 4):
-        raise ValueError(f"filters: expected shape (K, h, w) or (K, C, h, w), found {array.shape}")
-    return array if array.ndim == 4 else array[:, None]
+    if array.ndim not in (rank + 1, rank + 2):
+        axes = "h, w" if rank == 2 else "w"
+        raise ValueError(f"filters: expected shape (K, {axes}) or (K, C, {axes}), found {array.shape}")
+    return array if array.ndim == rank + 2 else array[:, None]
 
 
 __all__ = ["deblur", "demosaic", "denoise", "estimate_sigma", "inpaint", "upscale"]

@@ -82,9 +82,9 @@ pub(crate) enum Command {
         after_help = "Examples:\n  ocsc evaluate model.safetensors test/\n  ocsc evaluate model.safetensors test.npy --tol 1e-4 --json\n  ocsc evaluate model.safetensors photos/ --test-fraction 0.2 --csv photos.csv\n  ocsc evaluate model.safetensors noisy/ --reference clean/ --beta 0.3"
     )]
     Evaluate(Evaluate),
-    /// Take noise out of images
+    /// Take noise out of images and recordings
     #[command(
-        after_help = "Examples:\n  ocsc denoise photos/ --out clean/\n  ocsc denoise noisy.png --sigma 25 --out clean/\n  ocsc denoise noisy/ --sigma 25 --reference originals/ --json --out clean/\n\nThe filters are adapted to each image, then each patch is coded together with the patches most like it, as far as its\nnoise allows. Photos are written with the same name, size and depth; JPEG with quality 95; opacity is dropped."
+        after_help = "Examples:\n  ocsc denoise photos/ --out clean/\n  ocsc denoise noisy.png --sigma 25 --out clean/\n  ocsc denoise noisy/ --sigma 25 --reference originals/ --json --out clean/\n  ocsc denoise voice.wav --out clean/\n\nThe filters are adapted to each image, then each patch is coded together with the patches most like it, as far as its\nnoise allows. Photos are written with the same name, size and depth; JPEG with quality 95; opacity is dropped."
     )]
     Denoise(Denoise),
     /// Fill in what was not observed
@@ -288,6 +288,7 @@ impl Reading {
             channel: self.channel,
             rate: self.rate,
             window: self.window,
+            whole_recordings: false,
             mask: self.mask.clone().or(self.data_weights.clone()),
             mask_is_weights: self.data_weights.is_some(),
             coefficient_weights: self.coefficient_weights.clone(),

@@ -8,14 +8,15 @@ use std::path::PathBuf;
 /// What the commands that restore images have in common.
 #[derive(ClapArgs)]
 pub(crate) struct Restoring {
-    /// Images, folders of images, .npy or .npz; a pattern in quotes such as 'photos/*.jpg'; @list.txt, a text file with one
-    /// path per line
+    /// Images, folders of images, .npy or .npz; for `denoise` also recordings (.wav, .flac) and arrays of signals; a pattern in quotes
+    /// such as 'photos/*.jpg'; @list.txt, a text file with one path per line
     #[arg(required = true, value_name = "IMAGES")]
     pub(crate) images: Vec<PathBuf>,
-    /// Folder for the results: files of the same names, sizes, depths and colours (arrays become .npy)
+    /// Folder for the results: files of the same names, sizes, depths and colours (arrays become .npy, recordings .wav of 32-bit
+    /// floats)
     #[arg(long, value_name = "DIR")]
     pub(crate) out: PathBuf,
-    /// What the axes of arrays mean: N samples, C channels, H height, W width [default: NHW or HW, HWN for .mat]
+    /// What the axes of arrays mean: N samples, C channels, H height, W width (T in signals) [default: NHW, HW or W, HWN for .mat]
     #[arg(long, value_name = "AXES")]
     pub(crate) axes: Option<Axes>,
     /// Search folders to any depth
@@ -48,8 +49,8 @@ pub(crate) struct Restoring {
 pub(crate) struct Denoise {
     #[command(flatten)]
     pub(crate) restoring: Restoring,
-    /// The standard deviation of the noise: of photos on the scale of 0 to 255, of arrays in their units [default: estimated
-    /// for each image]
+    /// The standard deviation of the noise: of photos on the scale of 0 to 255, of arrays in their units, of recordings as a share
+    /// of full scale [default: estimated for each image]
     #[arg(long, value_parser = deviation, value_name = "SIGMA")]
     pub(crate) sigma: Option<f64>,
     /// What noise: gaussian, or poisson, whose variance grows with the value; poisson:PHOTONS says how many photons make a

@@ -3,6 +3,7 @@
 use crate::args::Evaluate;
 use crate::commands::code::how_it_goes;
 use crate::console::{self, Console, Interrupted, counted};
+use crate::data::SourceOptions;
 use crate::exit::check_passed_over;
 use crate::ranks::Ranks;
 use crate::report::chart::quoted;
@@ -98,7 +99,9 @@ fn evaluated<T: Real>(args: &Evaluate, ranks: &Ranks, console: &Console) -> Resu
     let monitor = bar.monitor();
     let mut fidelity = Fidelity::new(&samples);
     let reading = &args.data.reading;
-    let references = References::open(args.reference.as_deref(), reading.axes.as_ref(), reading.recursive, &source)?;
+    let axes = reading.axes.clone();
+    let like = SourceOptions { axes, recursive: reading.recursive, ..SourceOptions::default() };
+    let references = References::open(args.reference.as_deref(), &like, &source)?;
     ensure!(
         !ranks.is_many() || (args.csv.is_none() && args.reference.is_none()),
         "--csv, --reference: expected one process, found several"

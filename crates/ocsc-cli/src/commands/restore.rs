@@ -1,9 +1,10 @@
-//! `ocsc denoise`, `inpaint`, `deblur`, `upscale` and `demosaic`: images in, better images of the same kind out.
+//! `ocsc denoise`, `inpaint`, `deblur`, `upscale` and `demosaic`: images in, better images of the same kind out. `denoise` also takes
+//! signals.
 
 use crate::args::{Deblur, Demosaic, Denoise, Inpaint, Restoring, Upscale};
 use crate::console::{self, Console, Interrupted, counted};
 use crate::data::picture::Style;
-use crate::data::{Source, SourceOptions, write};
+use crate::data::{Channel, Source, SourceOptions, wav, write};
 use crate::report::picture::{difference, image_gray};
 use crate::report::{self, Report, Triplet};
 use crate::run::folder::{make_folder, say_existing};
@@ -38,7 +39,8 @@ pub(crate) fn denoise(args: &Denoise, console: &Console) -> Result<()> {
         let options = Options { noise, sigma, ..options.clone() };
         Ok((restore::denoise(image, &options, monitor)?, sigma.map(|sigma| sigma * unit)))
     };
-    run(&args.restoring, &SourceOptions::default(), "denoising", &one, console)
+    let reading = SourceOptions { whole_recordings: true, channel: Channel::All, ..SourceOptions::default() };
+    run(&args.restoring, &reading, "denoising", &one, console)
 }
 
 /// `ocsc inpaint`.
@@ -112,7 +114,8 @@ fn run(
 ) -> Result<()> {
     let reading = SourceOptions { axes: args.axes.clone(), recursive: args.recursive, ..reading.clone() };
     let source = Source::open(&args.images, &reading)?;
-    let references = References::open(args.reference.as_deref(), args.axes.as_ref(), args.recursive, &source)?;
+    let like = SourceOptions { mask: None, nan_is_missing: false, ..reading };
+    let references = References::open(args.reference.as_deref(), &like, &source)?;
     let dictionary = args.model.as_ref().map(|path| model::load::<f32>(path, console)).transpose()?;
     let dictionary = dictionary.map(|saved| saved.dictionary);
     let options = Options { learn_here: !args.no_learn_here, dictionary, seed: args.seed, ..Options::default() };
@@ -131,6 +134,11 @@ fn run(
             continue;
         }
         let image: Sample<f32> = source.get(i)?;
+        let is_signal = image.shape().height == 1;
+        ensure!(
+            args.report.is_none() || !is_signal,
+            "--report: expected images, which can be shown, found a signal in {name}"
+        );
         let unit = if style.is_some() { LEVELS } else { 1.0 };
         let clock = Instant::now();
         let restored = one(&image, &options, unit, &*monitor);
@@ -148,7 +156,10 @@ fn run(
                 style.rounded(&restored)
             }
             None => {
-                write::write_npy(out, &restored, 2)?;
+                match source.recording(i) {
+                    Some((_, _, rate)) => write_recording(out, &restored, rate)?,
+                    None => write::write_npy(out, &restored, if is_signal { 1 } else { 2 })?,
+                }
                 restored
             }
         };
@@ -169,6 +180,12 @@ fn run(
         report::write(path, &page, &mut files)?;
     }
     tell(args, &all, console)
+}
+
+/// Writes a signal as a WAV file of 32-bit floats.
+fn write_recording(path: &Path, signal: &Sample<f32>, rate: u32) -> Result<()> {
+    let channels: Vec<Vec<f32>> = signal.data().chunks_exact(signal.shape().width).map(<[f32]>::to_vec).collect();
+    wav::write(path, &channels, rate)
 }
 
 /// The largest side of pictures on a page.
@@ -222,7 +239,8 @@ fn planned(
         let fits = |ending: &&str| {
             style.is_some_and(|style| style.format.extensions_str().contains(&ending.to_ascii_lowercase().as_str()))
         };
-        let ending = given.filter(fits).or(style.map(Style::ending)).unwrap_or("npy");
+        let array = if source.recording(i).is_some() { "wav" } else { "npy" };
+        let ending = given.filter(fits).or(style.map(Style::ending)).unwrap_or(array);
         let out = args.out.join(source.file_stem(i)).with_added_extension(ending);
         n_there += usize::from(files.write("--out", &out)?);
         planned.push((out, style));

@@ -98,6 +98,8 @@ pub(crate) struct SourceOptions {
     pub(crate) rate: Option<u32>,
     /// Cut signals into windows.
     pub(crate) window: Option<Window>,
+    /// Do not cut recordings, whatever their length.
+    pub(crate) whole_recordings: bool,
     /// Masks of the samples: an image, an array, or a folder of images.
     pub(crate) mask: Option<PathBuf>,
     /// The masks are weights from 0 to 1: how much values count.
@@ -498,7 +500,8 @@ impl Opening<'_> {
         self.files.push(file.to_owned());
         let content = match file.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase().as_str() {
             _ if audio::is_audio(file) => {
-                let open = || audio::Recording::open(file, options.channel, options.rate, options.window);
+                let whole = options.whole_recordings.then_some(Window::Values(usize::MAX));
+                let open = || audio::Recording::open(file, options.channel, options.rate, whole.or(options.window));
                 guarded(open).map_or_else(|e| damaged(false, e), |recording| Ok(Content::Recording(recording)))?
             }
             // Only TIFF has pages, and its name nearly always says so: other files are not opened before their turn.

@@ -1,6 +1,6 @@
 //! Clean images that results are compared with: `--reference`.
 
-use crate::data::{Axes, Source, SourceOptions};
+use crate::data::{Source, SourceOptions};
 use anyhow::{Context, Result, ensure};
 use ocsc::metrics::{psnr, ssim};
 use ocsc::{Real, Sample, Samples, Shape};
@@ -27,10 +27,9 @@ pub(crate) struct References {
 
 impl References {
     /// Finds the reference of each image at `path`, if there is one.
-    pub(crate) fn open(path: Option<&Path>, axes: Option<&Axes>, recursive: bool, images: &Source) -> Result<Self> {
+    pub(crate) fn open(path: Option<&Path>, options: &SourceOptions, images: &Source) -> Result<Self> {
         let Some(path) = path else { return Ok(References { source: None, pairs: Vec::new() }) };
-        let options = SourceOptions { axes: axes.cloned(), recursive, ..SourceOptions::default() };
-        let source = Source::open(&[path.to_owned()], &options).context("--reference")?;
+        let source = Source::open(&[path.to_owned()], options).context("--reference")?;
         if images.len() == 1 && source.len() == 1 {
             return Ok(References { source: Some(source), pairs: vec![0] });
         }

@@ -149,3 +149,42 @@ fn restoration_refuses_what_it_cannot_do() {
     write_npy(&bench.path("tiny.npy"), &Array2::from_elem((5, 5), 0.5_f32));
     bench.run("denoise tiny.npy --sigma 0.1 --out x").refused(1, &["tiny.npy", "8x8", "5x5"]);
 }
+
+/// Recordings come back as WAV of the same rate and channels, arrays of signals as arrays.
+#[test]
+fn signals_come_back_cleaner() {
+    let bench = Bench::new();
+    let clean = |t: u32| 0.5 * (f64::from(t) * 0.05).sin() * (f64::from(t) * 0.004).cos().signum();
+    let spec = hound::WavSpec {
+        channels: 2,
+        sample_rate: 8000,
+        bits_per_sample: 32,
+        sample_format: hound::SampleFormat::Float,
+    };
+    for (folder, sigma) in [("clean", 0.0), ("noisy", 0.1)] {
+        std::fs::create_dir(bench.path(folder)).unwrap();
+        let mut writer = hound::WavWriter::create(bench.path(&format!("{folder}/a.wav")), spec).unwrap();
+        for t in 0..3000 {
+            for c in 0..2 {
+                writer.write_sample((clean(t + 40 * c) + sigma * noise(2 * t + c)) as f32).unwrap();
+            }
+        }
+        writer.finalize().unwrap();
+        let line: Vec<f32> = (0..3000).map(|t| (clean(t) + sigma * noise(t)) as f32).collect();
+        write_npy(&bench.path(&format!("{folder}/b.npy")), &ndarray::Array1::from(line));
+    }
+    for (name, made) in [("a.wav", "a.wav"), ("b.npy", "b.npy")] {
+        let words = format!("denoise noisy/{name} --reference clean/{name} --json --out out");
+        let result: Value = serde_json::from_str(&bench.run(&words).ok().stdout).unwrap();
+        let image = &result["images"][0];
+        let [was, is] = ["psnr_before", "psnr"].map(|name| image[name].as_f64().unwrap());
+        assert!(is > was + 6.0, "{image}");
+        assert!((image["sigma"].as_f64().unwrap() - 0.1).abs() < 0.02, "{image}");
+        assert!(image["ssim"].is_null() && bench.path(&format!("out/{made}")).exists());
+    }
+    let read = hound::WavReader::open(bench.path("out/a.wav")).unwrap();
+    assert_eq!((read.spec().channels, read.spec().sample_rate, read.duration()), (2, 8000, 3000));
+    assert_eq!(crate::common::read_npy::<f32>(&bench.path("out/b.npy")).shape(), [3000]);
+    bench.run("denoise noisy/b.npy --report r.html --out x").failed(1, &["--report", "found a signal in noisy/b.npy"]);
+    bench.run("upscale 2 noisy/a.wav --out x").failed(1, &["noisy/a.wav", "8x8"]);
+}

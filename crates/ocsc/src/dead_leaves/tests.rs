@@ -1,6 +1,6 @@
 //! The pictures have the statistics of photographs, and depend on the seed only.
 
-use super::dead_leaves;
+use super::{coloured_dead_leaves, dead_leaves};
 use crate::Sample;
 use std::f64::consts::TAU;
 
@@ -73,4 +73,21 @@ fn values_are_in_range_and_odd_sizes_work() {
     }
     assert!(dead_leaves(1, 0, 5).is_none());
     assert!(dead_leaves(1, usize::MAX, 5).is_none());
+}
+
+#[test]
+fn leaves_in_colour_have_the_brightness_of_gray_ones_and_tints_of_their_own() {
+    let (gray, colour) = (dead_leaves(3, 40, 50).unwrap(), coloured_dead_leaves(3, 40, 50).unwrap());
+    assert_eq!((colour.shape().channels, colour.shape().pixels()), (3, 2000));
+    assert!(colour.data().iter().all(|v| (0.0..=1.0).contains(v)));
+    let planes: Vec<&[f64]> = colour.data().chunks_exact(2000).collect();
+    let correlation = |a: &[f64], b: &[f64]| {
+        let mean = |v: &[f64]| v.iter().sum::<f64>() / v.len() as f64;
+        let product = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(x, y)| (x - mean(a)) * (y - mean(b))).sum::<f64>();
+        product(a, b) / (product(a, a) * product(b, b)).sqrt()
+    };
+    for plane in &planes {
+        assert!((0.8..0.999).contains(&correlation(plane, gray.data())));
+    }
+    assert_ne!(planes[0], planes[2]);
 }

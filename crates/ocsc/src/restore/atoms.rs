@@ -1,5 +1,6 @@
 //! The filters that patches are coded with: of unit norm, without a mean in any channel.
 
+use super::signal;
 use crate::dot::dot;
 use crate::{Dictionary, Error, Result, Shape};
 
@@ -61,10 +62,12 @@ impl Atoms {
         self.gram = gram;
     }
 
-    /// Returns them as a dictionary.
+    /// Returns them as a dictionary, of images or of signals.
     pub(super) fn to_dictionary(&self) -> Result<Dictionary<f32>> {
         let data: Vec<f64> = self.filters.iter().map(|v| f64::from(*v)).collect();
-        Ok(Dictionary::scaled(self.len(), self.shape, 2, &data)?.0)
+        let (shape, rank) =
+            if signal::is_column(self.shape) { (signal::turned(self.shape), 1) } else { (self.shape, 2) };
+        Ok(Dictionary::scaled(self.len(), shape, rank, &data)?.0)
     }
 }
 

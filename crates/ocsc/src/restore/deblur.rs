@@ -24,7 +24,7 @@ pub fn deblur(image: &Sample<f32>, kernel: &Kernel, options: &Options, monitor: 
             format!("{height}x{width}"),
         ));
     }
-    Frame::new(shape, start::start(shape.channels, options.dictionary.as_ref())?.shape)?;
+    Frame::new(shape, start::start(shape, options.dictionary.as_ref())?.shape)?;
     let sigma = options.checked_sigma()?.unwrap_or_else(|| noise::estimate(image)) as f32;
     let (low, high) = image.extremes();
     let range = (high - low) as f32;

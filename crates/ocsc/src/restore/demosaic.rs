@@ -60,7 +60,7 @@ pub fn demosaic(
         return Err(Error::invalid("mosaic", "one channel, all of it observed", found));
     }
     let colour = Shape { channels: 3, ..shape };
-    Frame::new(colour, start::start(3, options.dictionary.as_ref())?.shape)?;
+    Frame::new(colour, start::start(colour, options.dictionary.as_ref())?.shape)?;
     let (low, high) = mosaic.extremes();
     let guess = Mosaic { data: mosaic.data(), pattern, shape }.guess();
     if high == low {

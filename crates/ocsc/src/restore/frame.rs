@@ -43,12 +43,20 @@ impl Frame {
         places
     }
 
+    /// Returns how many values of a patch lie side by side in the image, and how many such lines a channel has: its rows, or all of it
+    /// where it is as wide as the image, as in a signal, which is an image of one column.
+    pub(super) fn lines(&self) -> [usize; 2] {
+        match self.patch.width == self.image.width {
+            true => [self.patch.pixels(), 1],
+            false => [self.patch.width, self.patch.height],
+        }
+    }
+
     /// Copies the patch that begins at row `y` and column `x` to `patch`, (channel, height, width).
     pub(super) fn cut(&self, image: &[f32], [y, x]: [usize; 2], patch: &mut [f32]) {
-        let (w, pixels) = (self.patch.width, self.image.pixels());
+        let ([w, h], pixels) = (self.lines(), self.image.pixels());
         for (i, row) in patch.chunks_exact_mut(w).enumerate() {
-            let (c, dy) = (i / self.patch.height, i % self.patch.height);
-            row.copy_from_slice(&image[c * pixels + (y + dy) * self.image.width + x..][..w]);
+            row.copy_from_slice(&image[i / h * pixels + (y + i % h) * self.image.width + x..][..w]);
         }
     }
 
@@ -90,7 +98,7 @@ impl Band {
 
     /// Adds the estimate of the patch at row `y` and column `x` of the image.
     pub(super) fn add(&mut self, [y, x]: [usize; 2], patch: &[f32], weight: f32) {
-        let (width, w, h) = (self.frame.image.width, self.frame.patch.width, self.frame.patch.height);
+        let (width, [w, h]) = (self.frame.image.width, self.frame.lines());
         let area = self.n_rows * width;
         for (i, row) in patch.chunks_exact(w).enumerate() {
             let at = (y - self.first + i % h) * width + x;

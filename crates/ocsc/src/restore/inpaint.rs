@@ -13,7 +13,7 @@ use rand::RngExt;
 /// Returns an image with what was not observed filled in; observed values are kept.
 pub fn inpaint(image: &Sample<f32>, options: &Options, monitor: &dyn Monitor) -> Result<Sample<f32>> {
     let Some(seen) = seen(image) else {
-        return Frame::new(image.shape(), start::start(image.shape().channels, options.dictionary.as_ref())?.shape)
+        return Frame::new(image.shape(), start::start(image.shape(), options.dictionary.as_ref())?.shape)
             .map(|_| image.clone());
     };
     for (c, seen) in seen.chunks_exact(image.shape().pixels()).enumerate() {

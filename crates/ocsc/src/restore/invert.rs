@@ -40,7 +40,7 @@ const REACH: usize = 10;
 impl Inversion<'_> {
     /// Improves a guess.
     pub(super) fn run(&self, mut guess: Vec<f32>, options: &Options, monitor: &dyn Monitor) -> Result<Vec<f32>> {
-        let mut atoms = start::start(self.shape.channels, options.dictionary.as_ref())?;
+        let mut atoms = start::start(self.shape, options.dictionary.as_ref())?;
         let frame = Frame::new(self.shape, atoms.shape)?;
         for (step, error) in self.steps.iter().copied().enumerate().filter(|(_, error)| *error > 0.0) {
             if options.learn_here {

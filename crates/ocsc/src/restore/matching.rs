@@ -56,7 +56,7 @@ impl Kernel for Search<'_> {
 /// The squared distance of the patch at a place, or of a part of it that is `bound` or more.
 #[inline(always)]
 fn distance<const FMA: bool>(frame: Frame, image: &[f32], [y, x]: [usize; 2], patch: &[f32], bound: f32) -> f32 {
-    let (w, h, width, pixels) = (frame.patch.width, frame.patch.height, frame.image.width, frame.image.pixels());
+    let ([w, h], width, pixels) = (frame.lines(), frame.image.width, frame.image.pixels());
     let mut sums = [0.0_f32; LANES];
     let mut sum = 0.0;
     let mut total = 0.0;

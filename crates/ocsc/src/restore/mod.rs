@@ -61,6 +61,7 @@ mod pass;
 mod poisson;
 mod pursuit;
 mod refit;
+mod signal;
 mod start;
 #[cfg(test)]
 mod tests;
@@ -136,8 +137,8 @@ pub fn noise_of(image: &Sample<f32>) -> f64 {
     noise::estimate(image)
 }
 
-/// Learns filters of `side` x `side` values from images without noise, as the built-in ones were: codes may miss the images by
-/// `error` (root mean square). The smoothest filters come first.
+/// Learns filters of `side` x `side` values from images without noise, or of `side` values from signals, as the built-in ones were:
+/// codes may miss them by `error` (root mean square). The smoothest filters come first.
 pub fn learn(
     images: &[Sample<f32>],
     n_filters: usize,
@@ -145,10 +146,13 @@ pub fn learn(
     error: f64,
     rounds: usize,
 ) -> Result<Dictionary<f32>> {
+    let columns: Option<Vec<Sample<f32>>> = images.iter().map(signal::column).collect();
+    let images = columns.as_deref().unwrap_or(images);
     let Some(first) = images.first() else {
         return Err(Error::invalid("images", "at least one", "none"));
     };
-    let shape = crate::Shape { channels: first.shape().channels, depth: 1, height: side, width: side };
+    let width = if signal::is_column(first.shape()) { 1 } else { side };
+    let shape = crate::Shape { channels: first.shape().channels, depth: 1, height: side, width };
     let drawn = Dictionary::from_patches(n_filters, shape, 2, &images as &dyn Samples<f32>, 0)?;
     let mut atoms = Atoms::new(shape, drawn.data())?;
     let frames = images.iter().map(|image| Ok((Frame::new(image.shape(), shape)?, image.data())));
@@ -157,13 +161,16 @@ pub fn learn(
     adapt.run(&mut atoms, &frames, &crate::monitor::Silent)?;
     let n = shape.len();
     let mut filters: Vec<&[f32]> = atoms.filters.chunks_exact(n).collect();
-    filters.sort_by(|a, b| roughness(a, side).total_cmp(&roughness(b, side)));
+    filters.sort_by(|a, b| roughness(a, shape).total_cmp(&roughness(b, shape)));
     Atoms::new(shape, &filters.concat())?.to_dictionary()
 }
 
-/// The sum of squared differences of neighbours in a row.
-fn roughness(filter: &[f32], side: usize) -> f32 {
-    let across = filter.chunks_exact(side).flat_map(|row| row.windows(2)).map(|pair| (pair[1] - pair[0]).powi(2));
-    let down = (0..filter.len().saturating_sub(side)).map(|i| (filter[i + side] - filter[i]).powi(2));
-    across.sum::<f32>() + down.sum::<f32>()
+/// The sum of squared differences of neighbours in a row and in a column.
+fn roughness(filter: &[f32], shape: crate::Shape) -> f32 {
+    let width = shape.width;
+    let across = filter.chunks_exact(width).flat_map(|row| row.windows(2)).map(|pair| (pair[1] - pair[0]).powi(2));
+    let plane = |plane: &[f32]| -> f32 {
+        (0..plane.len().saturating_sub(width)).map(|i| (plane[i + width] - plane[i]).powi(2)).sum()
+    };
+    across.sum::<f32>() + filter.chunks_exact(shape.pixels()).map(plane).sum::<f32>()
 }

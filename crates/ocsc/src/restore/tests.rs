@@ -5,6 +5,7 @@ use super::*;
 use crate::dead_leaves::dead_leaves;
 use crate::metrics::psnr;
 use crate::monitor::{Monitor, Silent};
+use crate::synthetic_signals::synthetic_signal;
 use crate::{Shape, random};
 use rand_distr::{Distribution, StandardNormal};
 
@@ -182,14 +183,50 @@ fn photons_and_impulses_are_noise_of_their_own() {
     assert!(after > before + 10.0, "{before} {after}");
 }
 
+/// Signals of one channel and of several, with the sigma given and estimated, with other filters and without learning.
+#[test]
+fn signals_lose_their_noise() {
+    let clean: Sample<f32> = synthetic_signal(7, 4000).unwrap().cast().unwrap();
+    let given = noisy(&clean, 0.2, 3);
+    let error = |a: &Sample<f32>, b: &Sample<f32>| {
+        assert_eq!(a.shape(), b.shape());
+        (a.data().iter().zip(b.data()).map(|(a, b)| f64::from(a - b).powi(2)).sum::<f64>() / a.data().len() as f64)
+            .sqrt()
+    };
+    let before = error(&clean, &given);
+    assert!((noise_of(&given) - 0.2).abs() < 0.03, "{}", noise_of(&given));
+    let ways = [
+        Options { sigma: Some(0.2), ..Options::default() },
+        Options::default(),
+        Options { learn_here: false, ..Options::default() },
+        Options { dictionary: Some(learn(&[clean.clone()], 40, 24, 0.1, 3).unwrap()), ..Options::default() },
+    ];
+    let learned = ways[3].dictionary.as_ref().unwrap();
+    assert_eq!((learned.shape().width, learned.shape().pixels(), learned.rank()), (24, 24, 1));
+    for options in &ways {
+        let after = error(&clean, &denoise(&given, options, &Silent).unwrap());
+        assert!(after < 0.65 * before, "{before} {after} {options:?}");
+    }
+    let two = |sample: &Sample<f32>| {
+        let shape = Shape { channels: 2, ..sample.shape() };
+        Sample::new(shape, [sample.data(), &sample.map(|v| 1.0 - 0.5 * v).into_data()].concat()).unwrap()
+    };
+    let after = error(&two(&clean), &denoise(&noisy(&two(&clean), 0.2, 4), &ways[0], &Silent).unwrap());
+    assert!(after < 0.6 * before, "{before} {after}");
+    let short = Sample::new(Shape { width: 50, ..clean.shape() }, clean.data()[..50].to_vec()).unwrap();
+    assert!(denoise(&short, &ways[0], &Silent).unwrap_err().to_string().contains("96"));
+}
+
 #[test]
 fn one_thread_gives_what_many_give() {
-    let image = noisy(&leaves(8, 64), 0.1, 1);
-    let with = |threads: usize| {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-        pool.install(|| denoise(&image, &Options::default(), &Silent).unwrap())
-    };
-    assert_eq!(with(1), with(3));
+    let signal = noisy(&synthetic_signal(1, 2000).unwrap().cast().unwrap(), 0.1, 1);
+    for given in [noisy(&leaves(8, 64), 0.1, 1), signal] {
+        let with = |threads: usize| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| denoise(&given, &Options::default(), &Silent).unwrap())
+        };
+        assert_eq!(with(1), with(3));
+    }
 }
 
 #[test]

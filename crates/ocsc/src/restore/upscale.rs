@@ -18,7 +18,7 @@ pub fn upscale(image: &Sample<f32>, factor: usize, options: &Options, monitor: &
         return Err(Error::invalid("factor", format!("2 to {}", Upscaling::MOST), factor));
     }
     let shape = Shape { height: small.height * factor, width: small.width * factor, ..small };
-    Frame::new(shape, start::start(shape.channels, options.dictionary.as_ref())?.shape)?;
+    Frame::new(shape, start::start(shape, options.dictionary.as_ref())?.shape)?;
     let (low, high) = image.extremes();
     let range = (high - low) as f32;
     let start = enlarged(image, shape, factor);
