@@ -16,6 +16,7 @@
 
 use crate::coder::Weights;
 use crate::learner::coder;
+use crate::real::compiled;
 use crate::train::name_samples;
 use crate::{Config, Dictionary, Error, Real, Result, Sample, Samples, Shape, random};
 use rand::RngExt;
@@ -51,23 +52,7 @@ impl BetaMax {
         samples: &dyn Samples<T>,
         strict: bool,
     ) -> Result<BetaMax> {
-        Self::of_seeded_patches(config, filter, samples, strict, SEED)
-    }
-
-    fn of_seeded_patches<T: Real>(
-        config: &Config,
-        filter: Shape,
-        samples: &dyn Samples<T>,
-        strict: bool,
-        seed: u64,
-    ) -> Result<BetaMax> {
-        let chosen = Chosen::new(samples, filter, strict, seed)?;
-        let n_patches = config.n_filters.max(PATCHES);
-        let patches = Dictionary::from_patches(n_patches, filter, config.filter_shape.len(), &chosen, seed)?;
-        // Weights belong to filters that are learned, not to patches.
-        let mut config = config.clone();
-        config.active_set.weights = Weights::Equal;
-        chosen.median(&config, &patches, Sample::without_coefficient_weights)
+        of_seeded_patches(config, filter, samples, strict, SEED)
     }
 
     /// Finds it for the filters of a model.
@@ -77,8 +62,52 @@ impl BetaMax {
         samples: &dyn Samples<T>,
         strict: bool,
     ) -> Result<BetaMax> {
-        Chosen::new(samples, dictionary.shape(), strict, SEED)?.median(config, dictionary, |sample| sample)
+        of_filters(config, dictionary, samples, strict)
     }
+}
+
+compiled! {
+    fn of_seeded_patches<T>(
+        config: &Config,
+        filter: Shape,
+        samples: &dyn Samples<T>,
+        strict: bool,
+        seed: u64,
+    ) -> Result<BetaMax> = median_of_patches;
+}
+
+fn median_of_patches<T: Real>(
+    config: &Config,
+    filter: Shape,
+    samples: &dyn Samples<T>,
+    strict: bool,
+    seed: u64,
+) -> Result<BetaMax> {
+    let chosen = Chosen::new(samples, filter, strict, seed)?;
+    let n_patches = config.n_filters.max(PATCHES);
+    let patches = Dictionary::from_patches(n_patches, filter, config.filter_shape.len(), &chosen, seed)?;
+    // Weights belong to filters that are learned, not to patches.
+    let mut config = config.clone();
+    config.active_set.weights = Weights::Equal;
+    chosen.median(&config, &patches, Sample::without_coefficient_weights)
+}
+
+compiled! {
+    fn of_filters<T>(
+        config: &Config,
+        dictionary: &Dictionary<T>,
+        samples: &dyn Samples<T>,
+        strict: bool,
+    ) -> Result<BetaMax> = median_of_filters;
+}
+
+fn median_of_filters<T: Real>(
+    config: &Config,
+    dictionary: &Dictionary<T>,
+    samples: &dyn Samples<T>,
+    strict: bool,
+) -> Result<BetaMax> {
+    Chosen::new(samples, dictionary.shape(), strict, SEED)?.median(config, dictionary, |sample| sample)
 }
 
 /// The samples that are looked at.
@@ -228,7 +257,7 @@ mod tests {
     }
 
     fn betas(samples: &[Sample<f64>], config: &Config, filter: Shape) -> Vec<f64> {
-        let one = |seed| BetaMax::of_seeded_patches(config, filter, &samples, true, seed).unwrap().median;
+        let one = |seed| of_seeded_patches(config, filter, &samples, true, seed).unwrap().median;
         (0..8).map(one).collect()
     }
 

@@ -11,6 +11,7 @@
 //!
 //! The cost is a sort of the atoms, and a search for the neighbours of each peak: with r the distance, (2 r)^(axes - 1) log n.
 
+use crate::real::compiled;
 use crate::text::counted;
 use crate::{Boundary, Code, Dictionary, Error, Real, Result, Shape};
 use std::fmt;
@@ -97,10 +98,20 @@ pub struct Event {
     pub energy: f64,
 }
 
-/// Returns the events of a code, ordered by position, then filter.
-///
-/// `sample_energy` is ||x||^2, of the sample that was coded; NaN where it is unknown, and then the shares are NaN.
-pub fn find<T: Real>(
+compiled! {
+    /// Returns the events of a code, ordered by position, then filter.
+    ///
+    /// `sample_energy` is ||x||^2, of the sample that was coded; NaN where it is unknown, and then the shares are NaN.
+    pub fn find<T>(
+        code: &Code<T>,
+        dictionary: &Dictionary<T>,
+        boundary: Boundary,
+        sample_energy: f64,
+        options: &Options,
+    ) -> Result<Vec<Event>> = events_of;
+}
+
+fn events_of<T: Real>(
     code: &Code<T>,
     dictionary: &Dictionary<T>,
     boundary: Boundary,

@@ -151,3 +151,34 @@ macro_rules! real {
 
 real!(f32, F32, 1e12, |values| Some(values), |values| Some(values), single);
 real!(f64, F64, 1e140, |_| None, |_| None, double);
+
+/// Declares a function of which the library holds the copies for f32 and f64.
+///
+/// A generic function is compiled by whoever calls it with a scalar, together with all it calls. Declared in this way it is compiled
+/// once, with the library, and not again by every program that uses it.
+macro_rules! compiled {
+    ($(#[$about:meta])* $vis:vis fn $name:ident<$T:ident>($($arg:ident: $type:ty),* $(,)?) -> $out:ty = $whole:path;) => {
+        $(#[$about])*
+        $vis fn $name<$T: $crate::Real>($($arg: $type),*) -> $out {
+            struct Copies;
+
+            impl $crate::PerScalar for Copies {
+                type Of<$T: $crate::Real> = fn($($type),*) -> $out;
+
+                // Inlined into another crate it would be compiled there again.
+                #[inline(never)]
+                fn single(self) -> Self::Of<f32> {
+                    $whole
+                }
+
+                #[inline(never)]
+                fn double(self) -> Self::Of<f64> {
+                    $whole
+                }
+            }
+
+            $T::pick(Copies)($($arg),*)
+        }
+    };
+}
+pub(crate) use compiled;

@@ -27,6 +27,7 @@ use crate::comm::{Comm, broadcast};
 use crate::constraint::Constraint;
 use crate::learner::{Distributed, Learner, learner};
 use crate::memory::Survey;
+use crate::real::compiled;
 use crate::settings::RunConfig;
 use crate::text::counted;
 use crate::train::{
@@ -167,19 +168,28 @@ impl<T: Real> Run<T> {
     /// Starts learning from pieces of samples. Beta, as a fraction, and patches to start from are those of the whole samples: pieces
     /// may be of any size, and most of them silent.
     pub fn start_in_pieces(self, samples: &dyn Samples<T>, whole: &dyn Samples<T>) -> Result<Started<T>> {
-        let Run { origin, options, test_every, strict, team } = self;
-        let ready = Ready { samples, whole, options: &options, strict, processes: processes(team.as_ref()) };
-        let started = match origin {
-            Origin::New { config, init } => ready.begin(*config, init, team.as_ref())?,
-            Origin::Saved(saved) => ready.go_on(&saved, team.as_ref())?,
-        };
-        Ok(Started { schedule: schedule(&options, test_every, strict), ..started })
+        start(self, samples, whole)
     }
 
     /// Returns a run that goes on from a model file, before any sample is known.
     pub fn adopt(self) -> Result<Started<T>> {
         self.start(&Vec::new())
     }
+}
+
+compiled! {
+    /// Starts learning, see [`Run::start_in_pieces`].
+    fn start<T>(run: Run<T>, samples: &dyn Samples<T>, whole: &dyn Samples<T>) -> Result<Started<T>> = started;
+}
+
+fn started<T: Real>(run: Run<T>, samples: &dyn Samples<T>, whole: &dyn Samples<T>) -> Result<Started<T>> {
+    let Run { origin, options, test_every, strict, team } = run;
+    let ready = Ready { samples, whole, options: &options, strict, processes: processes(team.as_ref()) };
+    let started = match origin {
+        Origin::New { config, init } => ready.begin(*config, init, team.as_ref())?,
+        Origin::Saved(saved) => ready.go_on(&saved, team.as_ref())?,
+    };
+    Ok(Started { schedule: schedule(&options, test_every, strict), ..started })
 }
 
 /// Returns how many processes of a team share this machine.

@@ -12,7 +12,6 @@ use anyhow::{Context, Result, ensure};
 use image::metadata::Orientation;
 use image::{ColorType, DynamicImage, ImageDecoder, ImageFormat, ImageReader, Limits};
 use ocsc::{Real, Sample, Shape, file};
-use std::fs::File;
 use std::io::{BufRead, BufReader, Cursor, Read, Seek};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -72,9 +71,22 @@ impl Picture {
     }
 }
 
+/// Bytes that an image is read from. All are of this one type, since decoders are compiled once for each.
+pub(crate) trait Bytes: BufRead + Seek {}
+
+impl<R: BufRead + Seek> Bytes for R {}
+
+/// Returns such bytes.
+pub(crate) fn boxed(bytes: impl Bytes + 'static) -> Box<dyn Bytes> {
+    Box::new(bytes)
+}
+
+/// A reader of any image.
+pub(crate) type Reader = ImageReader<Box<dyn Bytes>>;
+
 /// A reader for what the file holds, or else for what its name says.
-fn reader(path: &Path) -> Result<ImageReader<BufReader<File>>> {
-    let mut reader = ImageReader::new(BufReader::new(file::open(path)?));
+fn reader(path: &Path) -> Result<Reader> {
+    let mut reader = ImageReader::new(boxed(BufReader::new(file::open(path)?)));
     if let Ok(format) = ImageFormat::from_path(path) {
         reader.set_format(format);
     }
@@ -98,7 +110,7 @@ fn header(path: &Path) -> Result<Header> {
         // The decoder reads all that it is given; nearly always the header lies within the first part.
         let mut start = Vec::new();
         file::open(path)?.take(JPEG_START).read_to_end(&mut start)?;
-        if let Ok(header) = decoded_header(ImageReader::with_format(Cursor::new(start), ImageFormat::Jpeg)) {
+        if let Ok(header) = decoded_header(ImageReader::with_format(boxed(Cursor::new(start)), ImageFormat::Jpeg)) {
             return Ok(header);
         }
     }
@@ -106,7 +118,7 @@ fn header(path: &Path) -> Result<Header> {
 }
 
 /// What the decoder makes of a header, turned as the camera was.
-fn decoded_header(reader: ImageReader<impl BufRead + Seek>) -> Result<Header> {
+fn decoded_header(reader: Reader) -> Result<Header> {
     let mut decoder = reader.into_decoder()?;
     let ((width, height), kind) = (decoder.dimensions(), decoder.color_type());
     let orientation = decoder.orientation().unwrap_or(Orientation::NoTransforms);
@@ -120,11 +132,7 @@ fn channels(kind: ColorType) -> usize {
 }
 
 /// Decodes an image from a file of `len` bytes, if the memory for it is there, and turns it as the camera was.
-pub(crate) fn decode<T: Real>(
-    mut reader: ImageReader<impl BufRead + Seek>,
-    len: u64,
-    options: ReadOptions,
-) -> Result<Sample<T>> {
+pub(crate) fn decode<T: Real>(mut reader: Reader, len: u64, options: ReadOptions) -> Result<Sample<T>> {
     let mut limits = Limits::default();
     limits.max_alloc = Some(options.limit.bytes());
     reader.limits(limits);

@@ -22,12 +22,11 @@ use crate::run::log::Log;
 use crate::run::model::Prepared;
 use crate::run::observer::Watch;
 use anyhow::Result;
-use ocsc::learner::{Step, coder};
+use ocsc::learner::{Step, coder, parts};
 use ocsc::monitor::Monitor;
 use ocsc::settings::BlockDescentConfig;
 use ocsc::train::{Ended, Observer, Outcome, Snapshot, code_each};
-use ocsc::update::{BlockDescent, Update};
-use ocsc::{Config, Dictionary, Error, Samples};
+use ocsc::{Config, Dictionary, Error, Method, Samples};
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
@@ -102,7 +101,8 @@ fn stationarity(
 ) -> ocsc::Result<Option<f64>> {
     let average =
         BlockDescentConfig { forgetting: 1.0.into(), reseed: false, tol: 0.0, ..BlockDescentConfig::default() };
-    let mut descent = BlockDescent::new(average, config.boundary, config.seed);
+    let average = Config { method: Method::Ocsc, block_descent: average, ..config.clone() };
+    let (_, mut descent) = parts(&average, dictionary)?;
     let mut coder = coder(config, dictionary, NEARLY_EXACT)?;
     code_each(coder.as_mut(), dictionary, samples, &UntilInterrupted, |_, item| -> ocsc::Result<()> {
         let item = item?;

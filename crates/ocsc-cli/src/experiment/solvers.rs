@@ -14,11 +14,10 @@ use crate::report::objective::spans;
 use crate::report::{Entry, Section, Table};
 use anyhow::{Context, Result};
 use cpu_time::ProcessTime;
-use ocsc::coder::{ActiveSet, Admm, Coder, Fista, Space};
+use ocsc::learner::parts;
 use ocsc::metrics::Objective;
 use ocsc::settings::{ActiveSetConfig, Boundary, CoderConfig, UpdateConfig};
-use ocsc::update::{Ocdl2, OcscPaper, Update};
-use ocsc::{Code, Dictionary, Sample, Shape};
+use ocsc::{Code, Config, Dictionary, Method, Sample, Shape};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
@@ -94,18 +93,18 @@ impl Problem {
 
 /// The paper's update (Algorithm 2).
 fn dictionary_admm(problem: &Problem, iterations: usize) -> Result<(f64, f64)> {
-    let update = OcscPaper::new(UpdateConfig { max_iters: iterations, tol: NEVER, ..UpdateConfig::default() });
-    dictionary(problem, update)
+    dictionary(problem, Method::OcscPaper, iterations)
 }
 
 /// That of OCDL2.
 fn dictionary_fista(problem: &Problem, iterations: usize) -> Result<(f64, f64)> {
-    let update = Ocdl2::new(UpdateConfig { max_iters: iterations, tol: NEVER, ..UpdateConfig::default() });
-    dictionary(problem, update)
+    dictionary(problem, Method::Ocdl2, iterations)
 }
 
 /// Any update: absorbing the one code belongs to the statistics and is not charged to the solver.
-fn dictionary(problem: &Problem, mut update: impl Update<f32>) -> Result<(f64, f64)> {
+fn dictionary(problem: &Problem, method: Method, iterations: usize) -> Result<(f64, f64)> {
+    let update = UpdateConfig { max_iters: iterations, tol: NEVER, ..UpdateConfig::default() };
+    let (_, mut update) = parts(&Config { method, update, ..Config::default() }, &problem.dictionary)?;
     update.absorb(&problem.sample, &problem.code, &problem.dictionary)?;
     let mut dictionary = problem.dictionary.clone();
     let clock = ProcessTime::now();
@@ -116,23 +115,24 @@ fn dictionary(problem: &Problem, mut update: impl Update<f32>) -> Result<(f64, f
 }
 
 fn code_admm(problem: &Problem, iterations: usize) -> Result<(f64, f64)> {
-    let config = CoderConfig { max_iters: iterations, ..CoderConfig::default() };
-    coded(problem, Admm::new(&problem.dictionary, BETA, NEVER, config)?)
+    let coder = CoderConfig { max_iters: iterations, ..CoderConfig::default() };
+    coded(problem, Config { method: Method::OcscPaper, tol: NEVER, coder, ..Config::default() })
 }
 
 fn code_fista(problem: &Problem, iterations: usize) -> Result<(f64, f64)> {
-    let config = CoderConfig { max_iters: iterations, ..CoderConfig::default() };
-    coded(problem, Fista::new(&problem.dictionary, BETA, NEVER, Space::Frequency, config)?)
+    let coder = CoderConfig { max_iters: iterations, ..CoderConfig::default() };
+    coded(problem, Config { method: Method::Ocdl2, tol: NEVER, coder, ..Config::default() })
 }
 
 /// One of its iterations is a round: a full correlation and the descent that follows.
 fn code_active_set(problem: &Problem, iterations: usize) -> Result<(f64, f64)> {
-    let config = ActiveSetConfig { max_rounds: iterations, ..ActiveSetConfig::default() };
-    coded(problem, ActiveSet::new(&problem.dictionary, BETA, FOUR_DIGITS, Boundary::Circular, config)?)
+    let active_set = ActiveSetConfig { max_rounds: iterations, ..ActiveSetConfig::default() };
+    coded(problem, Config { method: Method::Ocsc, tol: FOUR_DIGITS, active_set, ..Config::default() })
 }
 
-/// Any coder.
-fn coded(problem: &Problem, mut coder: impl Coder<f32>) -> Result<(f64, f64)> {
+/// The coder of a method.
+fn coded(problem: &Problem, config: Config) -> Result<(f64, f64)> {
+    let (mut coder, _) = parts(&Config { beta: BETA, ..config }, &problem.dictionary)?;
     let clock = ProcessTime::now();
     let coded = coder.code(&problem.sample, None)?;
     Ok((coded.total(), clock.elapsed().as_secs_f64()))

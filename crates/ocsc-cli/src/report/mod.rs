@@ -126,8 +126,10 @@ struct Embedded {
 
 impl Embedded {
     fn new(png: &[u8]) -> Result<Embedded> {
-        let reader = image::ImageReader::with_format(std::io::Cursor::new(png), image::ImageFormat::Png);
-        let (width, height) = reader.into_dimensions().context("expected the bytes of a PNG picture")?;
+        // Width and height begin the first chunk, which follows 8 bytes of signature and 8 of its own length and name.
+        let number = |at: usize| Some(u32::from_be_bytes(*png.get(at..)?.first_chunk()?));
+        let size = number(16).zip(number(20)).filter(|_| png.starts_with(b"\x89PNG"));
+        let (width, height) = size.context("expected the bytes of a PNG picture")?;
         let uri = format!("data:image/png;base64,{}", BASE64_STANDARD.encode(png));
         Ok(Embedded { uri, width, height, small: width < SMALL })
     }

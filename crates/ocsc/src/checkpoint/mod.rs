@@ -29,6 +29,7 @@ pub use read::read;
 use crate::array::Array;
 use crate::fingerprint::Fingerprint;
 use crate::learner::{Learner, learner};
+use crate::real::compiled;
 use crate::replace::replace_file;
 use crate::state::State;
 use crate::text::counted;
@@ -187,8 +188,19 @@ pub fn to_bytes_attaching<T: Real>(
     Ok(bytes)
 }
 
-/// Writes the content of a model file, or with a state that of a checkpoint; `path` is for messages.
-fn encode<T: Real>(
+compiled! {
+    /// Writes the content of a model file, or with a state that of a checkpoint; `path` is for messages.
+    fn encode<T>(
+        path: &Path,
+        config: &Config,
+        dictionary: &Dictionary<T>,
+        samples: Option<usize>,
+        state: Option<(&Progress, State<'_>, &Attached)>,
+        to: &mut dyn Write,
+    ) -> Result<()> = write_model;
+}
+
+fn write_model<T: Real>(
     path: &Path,
     config: &Config,
     dictionary: &Dictionary<T>,
@@ -278,8 +290,12 @@ pub fn peek(path: &Path) -> std::io::Result<Option<(Progress, Config)>> {
     Ok(if let (Ok(progress), Ok(config)) = found { Some((progress, config)) } else { None })
 }
 
-/// Reads the content of a model file; `path` is what messages call it.
-pub fn from_bytes<T: Real>(bytes: &[u8], path: &Path) -> Result<Saved<T>> {
+compiled! {
+    /// Reads the content of a model file; `path` is what messages call it.
+    pub fn from_bytes<T>(bytes: &[u8], path: &Path) -> Result<Saved<T>> = read_model;
+}
+
+fn read_model<T: Real>(bytes: &[u8], path: &Path) -> Result<Saved<T>> {
     let wrong = |what: &str, expected: &str, found: &dyn std::fmt::Display| Error::file(path, what, expected, found);
     let file = SafeTensors::deserialize(bytes).map_err(|e| wrong("model file", "safetensors", &e))?;
     let (_, header) = SafeTensors::read_metadata(bytes).map_err(|e| wrong("model file", "safetensors", &e))?;

@@ -13,6 +13,7 @@
 
 use super::{ActiveSet, ActiveSetConfig, Coded, Coder, CodingConfig, Joint};
 use crate::monitor::{Monitor, check_wanted};
+use crate::real::compiled;
 use crate::{Code, Dictionary, Error, Real, Result, Sample};
 
 /// Beta falls by this factor.
@@ -101,9 +102,19 @@ impl<T: Real> ActiveSet<T> {
     }
 }
 
-/// Codes a sample for every beta, in the order given, each code starting from the one before; from large to small this costs little
-/// more than the smallest alone.
-pub(crate) fn path<T: Real>(
+compiled! {
+    /// Codes a sample for every beta, in the order given, each code starting from the one before; from large to small this costs
+    /// little more than the smallest alone.
+    pub(crate) fn path<T>(
+        dictionary: &Dictionary<T>,
+        to: &CodingConfig,
+        sample: &Sample<T>,
+        betas: &[f64],
+        monitor: &dyn Monitor,
+    ) -> Result<Vec<Coded<T>>> = follow;
+}
+
+fn follow<T: Real>(
     dictionary: &Dictionary<T>,
     to: &CodingConfig,
     sample: &Sample<T>,

@@ -20,8 +20,9 @@ use crate::coder::{self, Coded, Coder};
 use crate::comm::{Comm, Solo};
 use crate::method::{Schedule, fastest_coder};
 use crate::monitor::Monitor;
+use crate::real::compiled;
 use crate::state::State;
-use crate::update::Updated;
+use crate::update::{Update, Updated};
 use crate::{Config, Dictionary, Error, Real, Result, Sample, Shape};
 use std::sync::Arc;
 
@@ -74,8 +75,12 @@ pub trait Learner<T: Real>: Send {
     }
 }
 
-/// Makes the learner of the method in `config`, from a given dictionary, which overrides the number and shape of filters there.
-pub fn learner<T: Real>(config: Config, dictionary: Dictionary<T>) -> Result<Box<dyn Learner<T>>> {
+compiled! {
+    /// Makes the learner of the method in `config`, from a given dictionary, which overrides the number and shape of filters there.
+    pub fn learner<T>(config: Config, dictionary: Dictionary<T>) -> Result<Box<dyn Learner<T>>> = make;
+}
+
+fn make<T: Real>(config: Config, dictionary: Dictionary<T>) -> Result<Box<dyn Learner<T>>> {
     Ok(match config.method.schedule() {
         Schedule::Online => Box::new(Online::with_dictionary(config, dictionary)?),
         Schedule::Batch => Box::new(Batch::with_dictionary(config, dictionary)?),
@@ -160,6 +165,12 @@ impl<T: Real> Step<T> {
 /// that depend on the sample are found for new samples too.
 pub fn coder<T: Real>(config: &Config, dictionary: &Dictionary<T>, tol: f64) -> Result<Box<dyn Coder<T>>> {
     fastest_coder(config.method, dictionary, &config.coding(tol))
+}
+
+/// Makes the coder and the update that the method in `config` learns with, for those who put them together themselves.
+pub fn parts<T: Real>(config: &Config, dictionary: &Dictionary<T>) -> Result<(Box<dyn Coder<T>>, Box<dyn Update<T>>)> {
+    let coder = config.method.coder(dictionary, &config.coding(config.tol))?;
+    Ok((coder, config.method.update(&config.updating())?))
 }
 
 /// Codes one sample for every beta, in the order given, each code starting from the one before. From large betas to small ones that

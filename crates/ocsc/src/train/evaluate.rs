@@ -8,6 +8,7 @@ use crate::comm::{Comm, Shard, Solo, all_gather_results};
 use crate::learner::coder;
 use crate::metrics::{mse, psnr_of};
 use crate::monitor::{Monitor, Silent, check_wanted};
+use crate::real::compiled;
 use crate::text::counted;
 use crate::{Config, Dictionary, Error, Real, Result, Sample, Samples, Sparsity};
 use serde::Serialize;
@@ -111,10 +112,22 @@ pub fn evaluate<T: Real>(
     evaluate_by(&Solo, config, dictionary, samples, tol, &Silent, each)
 }
 
-/// The same by all members of a team: each codes a part, for which its `each` is called, and has the averages over all.
-/// They do not depend on the number of members, but for the time, which is the longest of any. If the monitor of any member ends
-/// it, it ends for all, with [`Error::Stopped`].
-pub fn evaluate_by<T: Real>(
+compiled! {
+    /// The same by all members of a team: each codes a part, for which its `each` is called, and has the averages over all.
+    /// They do not depend on the number of members, but for the time, which is the longest of any. If the monitor of any member
+    /// ends it, it ends for all, with [`Error::Stopped`].
+    pub fn evaluate_by<T>(
+        comm: &dyn Comm,
+        config: &Config,
+        dictionary: &Dictionary<T>,
+        samples: &dyn Samples<T>,
+        tol: f64,
+        monitor: &dyn Monitor,
+        each: &mut Each<'_, T>,
+    ) -> Result<Evaluation> = evaluate_together;
+}
+
+fn evaluate_together<T: Real>(
     comm: &dyn Comm,
     config: &Config,
     dictionary: &Dictionary<T>,
@@ -263,6 +276,36 @@ pub fn code_each<T: Real, E: From<Error>>(
     monitor: &dyn Monitor,
     mut each: impl FnMut(usize, Result<Item<'_, T>>) -> std::result::Result<(), E>,
 ) -> std::result::Result<(), E> {
+    let mut refused = None;
+    let ended = code_while(coder, dictionary, samples, monitor, &mut |i, item| {
+        refused = each(i, item).err();
+        refused.is_none()
+    });
+    refused.map_or(Ok(()), Err)?;
+    Ok(ended?)
+}
+
+/// Is told of a sample and says whether to go on.
+type While<'a, T> = dyn FnMut(usize, Result<Item<'_, T>>) -> bool + 'a;
+
+compiled! {
+    /// [`code_each`], until `each` wants no more.
+    fn code_while<T>(
+        coder: &mut dyn Coder<T>,
+        dictionary: &Dictionary<T>,
+        samples: &dyn Samples<T>,
+        monitor: &dyn Monitor,
+        each: &mut While<'_, T>,
+    ) -> Result<()> = code_in_groups;
+}
+
+fn code_in_groups<T: Real>(
+    coder: &mut dyn Coder<T>,
+    dictionary: &Dictionary<T>,
+    samples: &dyn Samples<T>,
+    monitor: &dyn Monitor,
+    each: &mut While<'_, T>,
+) -> Result<()> {
     let fits = |sample: Sample<T>| dictionary.check_sample_shape(sample.shape()).map(|()| sample);
     Prefetch::run(samples, visits(samples), |prefetch| {
         loop {
@@ -277,7 +320,7 @@ pub fn code_each<T: Real, E: From<Error>>(
                         group.push(sample);
                         indices.push(visit.index);
                     }
-                    Err(error) if error.is_system_failure() => return Err(error.into()),
+                    Err(error) if error.is_system_failure() => return Err(error),
                     Err(error) => bad = Some((visit.index, name_samples(error, samples, &[visit.index]))),
                 }
             }
@@ -288,10 +331,14 @@ pub fn code_each<T: Real, E: From<Error>>(
             let coded = coder.code_all(&group, monitor).map_err(|e| name_samples(e, samples, &indices))?;
             let seconds = clock.elapsed().as_secs_f64() / group.len().max(1) as f64;
             for ((i, sample), coded) in indices.into_iter().zip(&group).zip(&coded) {
-                each(i, Ok(Item { sample, coded, seconds }))?;
+                if !each(i, Ok(Item { sample, coded, seconds })) {
+                    return Ok(());
+                }
             }
-            if let Some((i, error)) = bad {
-                each(i, Err(error))?;
+            if let Some((i, error)) = bad
+                && !each(i, Err(error))
+            {
+                return Ok(());
             }
         }
     })

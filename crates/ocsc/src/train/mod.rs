@@ -26,6 +26,7 @@ use crate::comm::Comm;
 use crate::comm::wire::{Reader, put};
 use crate::learner::{Learner, Step};
 use crate::monitor::Monitor;
+use crate::real::compiled;
 use crate::text::counted;
 use crate::{Error, Real, Result, Samples, random};
 use clock::Clock;
@@ -104,8 +105,19 @@ pub struct Outcome {
     pub test: Option<Evaluation>,
 }
 
-/// Trains on a data set until the schedule, the rule or the observer ends it, from `progress` (zero for a new run).
-pub fn train<T: Real>(
+compiled! {
+    /// Trains on a data set until the schedule, the rule or the observer ends it, from `progress` (zero for a new run).
+    pub fn train<T>(
+        learner: &mut dyn Learner<T>,
+        samples: &dyn Samples<T>,
+        test: Option<&dyn Samples<T>>,
+        schedule: &TrainOptions,
+        progress: Progress,
+        observer: &mut dyn Observer<T>,
+    ) -> Result<Outcome> = train_on_set;
+}
+
+fn train_on_set<T: Real>(
     learner: &mut dyn Learner<T>,
     samples: &dyn Samples<T>,
     test: Option<&dyn Samples<T>>,
@@ -131,9 +143,21 @@ pub fn train<T: Real>(
     })
 }
 
-/// Learns from a stream, in `passes` more passes, until it, the schedule or the observer ends. The place in a data set, if
-/// `progress` came from one, is left as it is.
-pub fn train_stream<T: Real>(
+compiled! {
+    /// Learns from a stream, in `passes` more passes, until it, the schedule or the observer ends. The place in a data set, if
+    /// `progress` came from one, is left as it is.
+    pub fn train_stream<T>(
+        learner: &mut dyn Learner<T>,
+        passes: usize,
+        stream: &mut dyn Stream<T>,
+        test: Option<&dyn Samples<T>>,
+        schedule: &TrainOptions,
+        progress: Progress,
+        observer: &mut dyn Observer<T>,
+    ) -> Result<Outcome> = train_on_stream;
+}
+
+fn train_on_stream<T: Real>(
     learner: &mut dyn Learner<T>,
     passes: usize,
     stream: &mut dyn Stream<T>,

@@ -29,6 +29,7 @@ pub use hide::Hidden;
 use crate::beta::{BetaMax, DEFAULT_RATIO};
 use crate::learner::{Step, coder};
 use crate::monitor::{Monitor, check_wanted};
+use crate::real::compiled;
 use crate::run::{Init, Run};
 use crate::train::{Ended, Observer, Snapshot, name_samples};
 use crate::{Boundary, Code, Config, Dictionary, Error, Method, Real, Result, Samples, Shape, random};
@@ -136,10 +137,22 @@ impl Tuned {
     }
 }
 
-/// Tries a path of betas on samples, which are preprocessed already: steps that mix values would otherwise tell of the hidden ones.
-///
-/// `each` is told of every beta as it is done.
-pub fn tune<T: Real>(
+compiled! {
+    /// Tries a path of betas on samples, which are preprocessed already: steps that mix values would otherwise tell of the hidden
+    /// ones.
+    ///
+    /// `each` is told of every beta as it is done.
+    pub fn tune<T>(
+        config: &Config,
+        filters: Filters<T>,
+        samples: &dyn Samples<T>,
+        tuning: &Tuning,
+        monitor: &Arc<dyn Monitor>,
+        each: &mut dyn FnMut(&Point),
+    ) -> Result<Tuned> = try_betas;
+}
+
+fn try_betas<T: Real>(
     config: &Config,
     filters: Filters<T>,
     samples: &dyn Samples<T>,
@@ -210,9 +223,20 @@ pub fn tune<T: Real>(
     })
 }
 
-/// Hides a share of the values of all samples, codes the others with the beta of the settings, and returns the error of the hidden
-/// ones, as [`Point::error`]. It compares models of any beta on equal samples.
-pub fn heldout<T: Real>(
+compiled! {
+    /// Hides a share of the values of all samples, codes the others with the beta of the settings, and returns the error of the
+    /// hidden ones, as [`Point::error`]. It compares models of any beta on equal samples.
+    pub fn heldout<T>(
+        config: &Config,
+        dictionary: &Dictionary<T>,
+        samples: &dyn Samples<T>,
+        share: f64,
+        seed: u64,
+        monitor: &Arc<dyn Monitor>,
+    ) -> Result<f64> = error_of_hidden;
+}
+
+fn error_of_hidden<T: Real>(
     config: &Config,
     dictionary: &Dictionary<T>,
     samples: &dyn Samples<T>,

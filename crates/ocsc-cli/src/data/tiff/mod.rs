@@ -11,7 +11,7 @@ mod page;
 pub(crate) mod write;
 
 use super::format::{Header, ReadOptions};
-use super::image::{decode, oriented, turned};
+use super::image::{Bytes, boxed, decode, oriented, turned};
 use super::{jpeg, mask};
 use anyhow::{Context, Result, bail, ensure};
 use bands::Bands;
@@ -94,7 +94,7 @@ impl Pages {
         let len = file.metadata()?.len();
         let layout = Layout::read(&mut file)?;
         layout.check(&mut file, layout.first, len)?;
-        let mut decoder = Decoder::new(BufReader::new(file::open(path)?)).context(DAMAGED)?;
+        let mut decoder = Decoder::new(boxed(BufReader::new(file::open(path)?))).context(DAMAGED)?;
         let (mut entries, mut sizes, mut seen) = (Vec::new(), Vec::new(), HashSet::new());
         let mut next = decoder.ifd_pointer();
         while let Some(place) = next {
@@ -194,7 +194,7 @@ impl Pages {
 
     fn page<T: Real>(&self, index: usize, options: ReadOptions) -> Result<Sample<T>> {
         let Entry { place, bands, orientation } = self.entry(index)?;
-        let page = || Ok::<_, anyhow::Error>(BufReader::new(Page::open(&self.path, *place, bands)?));
+        let page = || Page::open(&self.path, *place, bands).map(|page| boxed(BufReader::new(page)));
         let mut limits = tiff::decoder::Limits::default();
         limits.decoding_buffer_size = usize::try_from(options.limit.bytes()).unwrap_or(usize::MAX);
         limits.intermediate_buffer_size = limits.decoding_buffer_size;
@@ -234,7 +234,7 @@ impl Pages {
 
     /// Checks that JPEG images within a page are no larger than the parts of it that they stand for: the decoder would make
     /// room for them.
-    fn check_parts(&self, decoder: &mut Decoder<BufReader<Page>>) -> Result<()> {
+    fn check_parts(&self, decoder: &mut Decoder<Box<dyn Bytes>>) -> Result<()> {
         let (width, height) = decoder.chunk_dimensions();
         let most = [height, width].map(|n| (n as usize).next_multiple_of(64));
         let mut file = file::open(&self.path)?;

@@ -1,5 +1,6 @@
 //! Pages written as one file, in the depth of the pages that they were made of.
 
+use super::super::image::boxed;
 use super::DAMAGED;
 use super::page::Page;
 use super::{Meaning, Pages};
@@ -53,7 +54,7 @@ impl Pages {
     /// Returns the depth of the first page; signed numbers and those of more bits are written as floats.
     fn depth(&self) -> Result<Depth> {
         let first = self.entry(0)?;
-        let page = BufReader::new(Page::open(&self.path, first.place, &first.bands)?);
+        let page = boxed(BufReader::new(Page::open(&self.path, first.place, &first.bands)?));
         let mut decoder = Decoder::new(page).context(DAMAGED)?;
         let bits = decoder.colortype().context(DAMAGED)?.bit_depth();
         let formats = decoder.find_tag_unsigned_vec::<u16>(Tag::SampleFormat).context(DAMAGED)?.unwrap_or_default();
