@@ -30,6 +30,10 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024)
 sys.exit(done.returncode)"""
 
 
+WIDE = 'avx512_vnni' in (Path('/proc/cpuinfo').read_text() if Path('/proc/cpuinfo').exists() else '')
+"""Whether the processor multiplies 8-bit numbers in vectors of 512 bits: targets were set for both kinds."""
+
+
 def pick(full: Any, quick: Any) -> Any:
     """A setting of the full run, or its small stand-in under --quick."""
     return quick if QUICK else full

@@ -20,10 +20,17 @@ ORDER = [
     'units',
     'memory-learn',
     'memory-code',
+    'memory-large',
     'pixels',
     'threads-batch',
     'threads-image',
+    'threads-signal',
     'cifar',
+    'ecg',
+    'channels',
+    'dense',
+    'avx2',
+    'start',
 ]
 """The rows, in the order of the figures to reach."""
 PACKAGES = ['sporco', 'pyFFTW', 'numpy', 'scipy', 'alphacsc', 'dicodile', 'mpi4py']

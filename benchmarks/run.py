@@ -18,7 +18,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 VENV = HERE / '.venv'
 PYTHON = VENV / ('Scripts' if os.name == 'nt' else 'bin') / 'python'
-PARTS = ['coding', 'learning', 'memory', 'scaling', 'cifar', 'admm', 'others']
+PARTS = ['coding', 'learning', 'memory', 'scaling', 'cifar', 'admm', 'others', 'limits']
 THREADS = '2'
 
 
