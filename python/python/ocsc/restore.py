@@ -1,6 +1,6 @@
-"""Restores images and signals: what the program's ``denoise``, ``inpaint``, ``deblur``, ``upscale`` and ``demosaic`` do, with arrays in and out.
+"""Restores images: what the program's ``denoise``, ``inpaint``, ``deblur``, ``upscale`` and ``demosaic`` do, with arrays in and out.
 
-Filters are built in, and adapt to the image at hand. All functions compute in f32.
+`denoise` and `estimate_sigma` take signals too. Filters are built in, and adapt to the data at hand. All functions compute in f32.
 """
 
 from __future__ import annotations
@@ -227,7 +227,7 @@ def demosaic(
 
 
 def estimate_sigma(image: npt.ArrayLike, *, channel_axis: int | None = None) -> float:
-    """Returns the standard deviation of white Gaussian noise in an image, by a robust guess: fine texture counts as noise.
+    """Returns the standard deviation of white Gaussian noise in an image or a signal, by a robust guess: fine texture counts as noise.
 
     Parameters
     ----------
