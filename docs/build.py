@@ -33,6 +33,7 @@ PAGES = {
     "benchmarks/RESULTS.md": "benchmarks/results.md",
     "benchmarks/README.md": "benchmarks/method.md",
     "benchmarks/PENALTIES.md": "benchmarks/penalties.md",
+    "benchmarks/LEARN_TOL.md": "benchmarks/learn-tol.md",
     "benchmarks/PYTHON.md": "benchmarks/python.md",
     "benchmarks/KERNELS.md": "benchmarks/kernels.md",
     "experiments/RESULTS.md": "paper/results.md",

@@ -114,7 +114,7 @@ fn run(
 ) -> Result<()> {
     let reading = SourceOptions { axes: args.axes.clone(), recursive: args.recursive, ..reading.clone() };
     let source = Source::open(&args.images, &reading)?;
-    let like = SourceOptions { mask: None, nan_is_missing: false, ..reading };
+    let like = SourceOptions { mask: None, nan_is_missing: false, ..reading.clone() };
     let references = References::open(args.reference.as_deref(), &like, &source)?;
     let dictionary = args.model.as_ref().map(|path| model::load::<f32>(path, console)).transpose()?;
     let dictionary = dictionary.map(|saved| saved.dictionary);
@@ -126,7 +126,7 @@ fn run(
     console::catch_interrupts();
     let mut bar = console.progress(what, source.len(), 0);
     let monitor = bar.monitor();
-    let (mut all, mut shown) = (Vec::new(), Vec::new());
+    let (mut all, mut shown, mut n_signals) = (Vec::new(), Vec::new(), 0);
     for (i, (out, style)) in outputs.iter().enumerate() {
         let name = source.name(i);
         if args.skip_existing && out.try_exists().with_context(|| out.display().to_string())? {
@@ -135,6 +135,11 @@ fn run(
         }
         let image: Sample<f32> = source.get(i)?;
         let is_signal = image.shape().height == 1;
+        n_signals += usize::from(is_signal);
+        ensure!(
+            !is_signal || reading.whole_recordings,
+            "{name}: expected an image, found a signal, which only `ocsc denoise` takes"
+        );
         ensure!(
             args.report.is_none() || !is_signal,
             "--report: expected images, which can be shown, found a signal in {name}"
@@ -179,7 +184,8 @@ fn run(
         let page = Report { title: "Restored images".to_owned(), lead, restored: shown, command, ..Report::default() };
         report::write(path, &page, &mut files)?;
     }
-    tell(args, &all, console)
+    let kind = if n_signals > 0 && n_signals == all.len() { "signal" } else { "image" };
+    tell(args, &all, kind, console)
 }
 
 /// Writes a signal as a WAV file of 32-bit floats.
@@ -265,7 +271,7 @@ impl Restored {
 }
 
 /// Prints one line per image where there is something to tell, and the mean.
-fn tell(args: &Restoring, all: &[Restored], console: &Console) -> Result<()> {
+fn tell(args: &Restoring, all: &[Restored], kind: &str, console: &Console) -> Result<()> {
     let mean = |of: &dyn Fn(&Quality) -> Option<f64>| {
         let known: Vec<f64> = all.iter().filter_map(|r| r.quality.as_ref().and_then(of)).collect();
         (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
@@ -291,5 +297,5 @@ fn tell(args: &Restoring, all: &[Restored], console: &Console) -> Result<()> {
         let ssim = mean_ssim.map_or(String::new(), |ssim| format!("  SSIM {ssim:.4}"));
         console.result(format!("mean  PSNR {psnr:.2} dB{ssim}"))?;
     }
-    console.result(format!("{} in {}", counted(all.len(), "image"), args.out.display()))
+    console.result(format!("{} in {}", counted(all.len(), kind), args.out.display()))
 }

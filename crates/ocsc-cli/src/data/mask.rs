@@ -19,7 +19,11 @@ pub(crate) fn sample<T: Real>(shape: Shape, values: Vec<f64>, nan_is_missing: bo
     if let Some(seen) = seen {
         return Ok(Sample::masked(shape, data, seen)?);
     }
-    let hint = if any_nan { "; --nan-is-missing takes NaN as unobserved" } else { "" };
+    let hint = if any_nan {
+        "; with --nan-is-missing NaN is unobserved when models are learned and used, and is filled in by `inpaint`"
+    } else {
+        ""
+    };
     Sample::new(shape, data).map_err(|e| anyhow!("{e}{hint}"))
 }
 

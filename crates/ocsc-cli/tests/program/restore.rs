@@ -3,6 +3,9 @@
 use crate::common::{Bench, write_npy};
 use image::{DynamicImage, GenericImageView, ImageBuffer, ImageFormat, Luma, Rgb};
 use ndarray::Array2;
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+use rand_distr::{Distribution, StandardNormal};
 use serde_json::Value;
 
 /// Stripes that turn, in [0, 1].
@@ -155,6 +158,9 @@ fn restoration_refuses_what_it_cannot_do() {
 fn signals_come_back_cleaner() {
     let bench = Bench::new();
     let clean = |t: u32| 0.5 * (f64::from(t) * 0.05).sin() * (f64::from(t) * 0.004).cos().signum();
+    let mut rng = ChaCha8Rng::seed_from_u64(3);
+    let noise: Vec<f64> = (0..6000).map(|_| StandardNormal.sample(&mut rng)).collect();
+    let noise = |i: u32| noise[i as usize];
     let spec = hound::WavSpec {
         channels: 2,
         sample_rate: 8000,
@@ -186,5 +192,14 @@ fn signals_come_back_cleaner() {
     assert_eq!((read.spec().channels, read.spec().sample_rate, read.duration()), (2, 8000, 3000));
     assert_eq!(crate::common::read_npy::<f32>(&bench.path("out/b.npy")).shape(), [3000]);
     bench.run("denoise noisy/b.npy --report r.html --out x").failed(1, &["--report", "found a signal in noisy/b.npy"]);
-    bench.run("upscale 2 noisy/a.wav --out x").failed(1, &["noisy/a.wav", "8x8"]);
+    for command in ["upscale 2", "deblur --kernel gaussian:1", "inpaint --nan-is-missing"] {
+        bench
+            .run(&format!("{command} noisy/b.npy --out x"))
+            .failed(1, &["noisy/b.npy", "an image", "a signal", "denoise"]);
+    }
+    write_npy(&bench.path("short.npy"), &ndarray::Array1::from_elem(50, 0.5_f32));
+    bench.run("denoise short.npy --sigma 0.1 --out x").failed(1, &["short.npy", "signal", "at least 96 values", "50"]);
+    write_npy(&bench.path("gap.npy"), &ndarray::Array1::from_elem(500, f32::NAN));
+    bench.run("denoise gap.npy --out x").failed(1, &["gap.npy", "finite", "inpaint"]);
+    assert!(bench.run("denoise noisy/b.npy --out x").ok().stdout.contains("1 signal in x"));
 }

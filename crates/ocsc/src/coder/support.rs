@@ -4,21 +4,26 @@
 //! min over z   1/2 || W^1/2 (x - A z) ||^2         sign(z_j) as given, or free
 //! ```
 //!
-//! Solved by conjugate gradients on the normal equations A^T W A z = A^T W x, in f64. Where signs are to be kept, coefficients that would
-//! change theirs are left out, all at once as long as that lowers the objective (Portugal, Judice, Vicente 1994) and otherwise the
-//! first one on the way (Lawson and Hanson, "Solving least squares problems", 1974); those that were left out come back if the residual
-//! asks for their sign.
+//! Free signs: by conjugate gradients on the normal equations A^T W A z = A^T W x, in f64. Signs that are to be kept are bounds, for which
+//! conjugate gradients go as far as the signs hold; then a step of projected gradients lets several coefficients become zero at
+//! once, and a step along the gradient of the zeros lets those come back whose sign the residual asks for (Dostal and Schoberl,
+//! "Minimizing quadratic functions subject to bound constraints with the rate of convergence and finite termination", 2005).
 
 use crate::conjugate_gradients::{Until, conjugate_gradients};
 use crate::{Atom, Boundary, Code, Dictionary, Loss, Real, Result, Sample};
+use rayon::prelude::*;
 
 /// Iterations of conjugate gradients, at most, and when they stop: the norm of the gradient against that at the start.
 const MAX_ITERS: usize = 500;
 const ACCURACY: f64 = 1e-12;
-/// The same while it is not yet known which coefficients are in.
-const ROUGH: f64 = 1e-5;
-/// How often coefficients may be left out or come back.
-const MAX_CHANGES: usize = 100;
+/// The same where signs are kept.
+const MAX_SIGNED_ITERS: usize = 3000;
+const SIGNED_ACCURACY: f64 = 1e-9;
+/// Steps of the power method for the largest eigenvalue of A^T W A, and what it may still lack.
+const POWERS: usize = 20;
+const LACK: f64 = 1.2;
+/// From so many atoms on they are shared among threads.
+const MANY: usize = 512;
 
 /// The values of a sample that a code can touch, and how much they count.
 pub(super) struct Canvas {
@@ -65,15 +70,31 @@ impl Canvas {
         position: usize,
         mut visit: impl FnMut(usize, f64),
     ) {
+        self.each_row(dictionary, filter, position, |first, taps| {
+            taps.iter().enumerate().for_each(|(i, tap)| visit(first + i, tap.f64()));
+        });
+    }
+
+    /// Calls `visit(cell, taps)` for every row of a filter at a position, with the cell of its first tap; for both parts of a row that
+    /// is cut at the end of a circle.
+    #[inline(always)]
+    fn each_row<T: Real>(
+        &self,
+        dictionary: &Dictionary<T>,
+        filter: usize,
+        position: usize,
+        mut visit: impl FnMut(usize, &[T]),
+    ) {
         let ([_, height, width], f) = (self.positions, dictionary.shape());
         let (z, y, x) = (position / (height * width), position / width % height, position % width);
         for (row, taps) in dictionary.filter(filter).chunks_exact(f.width).enumerate() {
             let (c, dz, dy) = (row / (f.depth * f.height), row / f.height % f.depth, row % f.height);
             let line = (c * self.axes[0] + (z + dz) % self.axes[0]) * self.axes[1] + (y + dy) % self.axes[1];
             let line = line * self.axes[2];
-            for (dx, tap) in taps.iter().enumerate() {
-                let column = if x + dx < self.axes[2] { x + dx } else { (x + dx) % self.axes[2] };
-                visit(line + column, tap.f64());
+            let (before, after) = taps.split_at(f.width.min(self.axes[2] - x));
+            visit(line + x, before);
+            if !after.is_empty() {
+                visit(line, after);
             }
         }
     }
@@ -91,21 +112,30 @@ impl<T: Real> Support<'_, T> {
     fn add(&self, z: &[f64], image: &mut [f64]) {
         for (atom, value) in self.atoms.iter().zip(z).filter(|(_, value)| **value != 0.0) {
             let (k, p) = (atom.filter as usize, atom.position as usize);
-            self.canvas.each_tap(self.dictionary, k, p, |cell, tap| image[cell] += value * tap);
+            self.canvas.each_row(self.dictionary, k, p, |cell, taps| {
+                image[cell..][..taps.len()].iter_mut().zip(taps).for_each(|(v, tap)| *v += value * tap.f64());
+            });
         }
     }
 
-    /// A^T W image, for the atoms that are in.
-    fn correlate(&self, image: &[f64], is_in: &[bool]) -> Vec<f64> {
-        let one = |(atom, is_in): (&Atom<T>, &bool)| {
+    /// A^T W image.
+    fn correlate(&self, mut image: Vec<f64>) -> Vec<f64> {
+        image.iter_mut().zip(&self.canvas.weights).for_each(|(v, w)| *v *= w);
+        let one = |atom: &Atom<T>| {
             let (mut sum, (k, p)) = (0.0, (atom.filter as usize, atom.position as usize));
-            if *is_in {
-                let weights = &self.canvas.weights;
-                self.canvas.each_tap(self.dictionary, k, p, |cell, tap| sum += tap * weights[cell] * image[cell]);
-            }
+            self.canvas.each_row(self.dictionary, k, p, |cell, taps| {
+                sum += image[cell..][..taps.len()].iter().zip(taps).map(|(v, tap)| v * tap.f64()).sum::<f64>();
+            });
             sum
         };
-        self.atoms.iter().zip(is_in).map(one).collect()
+        self.atoms.par_iter().with_min_len(MANY).map(one).collect()
+    }
+
+    /// A^T W A z.
+    fn gram(&self, z: &[f64]) -> Vec<f64> {
+        let mut image = vec![0.0; self.canvas.values.len()];
+        self.add(z, &mut image);
+        self.correlate(image)
     }
 
     /// x - A z.
@@ -115,77 +145,95 @@ impl<T: Real> Support<'_, T> {
         residual
     }
 
-    /// The minimum over the coefficients that are in, from `start`, whatever the signs.
-    fn fit(&self, start: &[f64], is_in: &[bool], accuracy: f64) -> Vec<f64> {
+    /// The minimum, from `start`, whatever the signs.
+    fn fit(&self, start: &[f64]) -> Vec<f64> {
         let mut z = start.to_vec();
-        let gradient = self.correlate(&self.residual(&z), is_in);
-        conjugate_gradients(&mut z, gradient, Until { accuracy, iterations: MAX_ITERS }, |direction| {
-            let mut image = vec![0.0; self.canvas.values.len()];
-            self.add(direction, &mut image);
-            self.correlate(&image, is_in)
-        });
+        let downhill = self.correlate(self.residual(&z));
+        let until = Until { accuracy: ACCURACY, iterations: MAX_ITERS };
+        conjugate_gradients(&mut z, downhill, until, |direction| self.gram(direction));
         z
-    }
-
-    /// 1/2 || W^1/2 (x - A z) ||^2.
-    fn value(&self, z: &[f64]) -> f64 {
-        0.5 * self.residual(z).iter().zip(&self.canvas.weights).map(|(r, w)| w * r * r).sum::<f64>()
     }
 
     /// The minimum in which every coefficient is zero or has the sign of `start`.
-    pub(super) fn fit_signed(&self, start: &[f64]) -> Vec<f64> {
+    fn fit_signed(&self, start: &[f64]) -> Vec<f64> {
         let signs: Vec<f64> = start.iter().map(|v| v.signum()).collect();
         let mut z = start.to_vec();
-        let mut is_in: Vec<bool> = start.iter().map(|v| *v != 0.0).collect();
-        let mut value = self.value(&z);
-        for _ in 0..MAX_CHANGES {
-            let mut wanted = self.fit(&z, &is_in, ROUGH);
-            let is_wrong = |wanted: &[f64], j: usize| wanted[j] * signs[j] < 0.0;
-            if !(0..z.len()).any(|j| is_wrong(&wanted, j)) {
-                wanted = self.fit(&wanted, &is_in, ACCURACY);
-            }
-            let wrong: Vec<usize> = (0..z.len()).filter(|j| is_wrong(&wanted, *j)).collect();
-            // All that would change their sign are left out at once, if that is better than before.
-            wrong.iter().for_each(|j| wanted[*j] = 0.0);
-            let left = self.value(&wanted);
-            if wrong.is_empty() || left < value {
-                (z, value) = (wanted, left);
-                wrong.iter().for_each(|j| is_in[*j] = false);
-            } else {
-                self.step_towards_fit(&mut z, &mut is_in, &signs);
-                value = self.value(&z);
-            }
-            if !wrong.is_empty() {
-                continue;
-            }
-            let pull = self.correlate(&self.residual(&z), &vec![true; z.len()]);
-            let scale = start.iter().fold(0.0_f64, |m, s| m.max(s.abs()));
-            let back: Vec<usize> = (0..z.len()).filter(|j| !is_in[*j] && pull[*j] * signs[*j] > 1e-9 * scale).collect();
-            if back.is_empty() {
+        let gradient = |z: &[f64]| self.correlate(self.residual(z)).into_iter().map(|v| -v).collect::<Vec<f64>>();
+        let mut g = gradient(&z);
+        let enough = SIGNED_ACCURACY.powi(2) * dot(&g, &g);
+        // The length of steps along the gradient that never go up.
+        let length = 1.0 / (LACK * self.largest_eigenvalue());
+        let mut direction = split(&z, &g, &signs).0;
+        for _ in 0..MAX_SIGNED_ITERS {
+            let (free, back) = split(&z, &g, &signs);
+            if dot(&free, &free) + dot(&back, &back) <= enough {
                 break;
             }
-            back.iter().for_each(|j| is_in[*j] = true);
+            // A step along the free gradient uses it only as far as signs hold.
+            let usable = |j: usize| match free[j] * signs[j] > 0.0 {
+                true => free[j].abs().min(z[j].abs() / length) * free[j].abs(),
+                false => free[j] * free[j],
+            };
+            if dot(&back, &back) > (0..z.len()).map(usable).sum::<f64>() {
+                let image = self.gram(&back);
+                let step = dot(&g, &back) / dot(&back, &image).max(f64::MIN_POSITIVE);
+                subtract(&mut z, step, &back);
+                subtract(&mut g, step, &image);
+                direction = split(&z, &g, &signs).0;
+                continue;
+            }
+            let image = self.gram(&direction);
+            let curvature = dot(&direction, &image).max(f64::MIN_POSITIVE);
+            let step = dot(&g, &direction) / curvature;
+            let blocks = |j: usize| direction[j] * signs[j] > 0.0;
+            let room = (0..z.len()).filter(|j| blocks(*j)).map(|j| z[j] / direction[j]).fold(f64::INFINITY, f64::min);
+            subtract(&mut z, step.min(room), &direction);
+            subtract(&mut g, step.min(room), &image);
+            let (free, _) = split(&z, &g, &signs);
+            if step <= room {
+                let ratio = dot(&free, &image) / curvature;
+                direction.iter_mut().zip(&free).for_each(|(d, free)| *d = free - ratio * *d);
+            } else {
+                subtract(&mut z, length, &free);
+                z.iter_mut().zip(&signs).filter(|(z, s)| **z * **s < 0.0).for_each(|(z, _)| *z = 0.0);
+                g = gradient(&z);
+                direction = split(&z, &g, &signs).0;
+            }
         }
+        z.iter_mut().zip(&signs).filter(|(z, s)| **z * **s < 0.0).for_each(|(z, _)| *z = 0.0);
         z
     }
 
-    /// Goes from z towards the fit as far as all signs hold, and leaves out what became zero.
-    fn step_towards_fit(&self, z: &mut [f64], is_in: &mut [bool], signs: &[f64]) {
-        let wanted = self.fit(z, is_in, ACCURACY);
-        // What just came back is zero, and stops the step where it would leave with the wrong sign.
-        let room = |j: usize| match is_in[j] && wanted[j] * signs[j] < 0.0 {
-            true => z[j] / (z[j] - wanted[j]),
-            false => 1.0,
-        };
-        let rooms: Vec<f64> = (0..z.len()).map(room).collect();
-        let step = rooms.iter().copied().fold(1.0, f64::min);
-        for (j, room) in rooms.into_iter().enumerate() {
-            z[j] += step * (wanted[j] - z[j]);
-            if room < 1.0 && room <= step {
-                (z[j], is_in[j]) = (0.0, false);
-            }
+    /// About the largest eigenvalue of A^T W A, from below.
+    fn largest_eigenvalue(&self) -> f64 {
+        // Any start that is orthogonal to no eigenvector.
+        let mut v: Vec<f64> = (0..self.atoms.len()).map(|j| 1.0 + ((j * 7919) % 101) as f64 / 101.0).collect();
+        let mut largest = 0.0;
+        for _ in 0..POWERS {
+            let norm = dot(&v, &v).sqrt().max(f64::MIN_POSITIVE);
+            v.iter_mut().for_each(|v| *v /= norm);
+            let image = self.gram(&v);
+            largest = dot(&v, &image);
+            v = image;
         }
+        if largest > 0.0 { largest } else { 1.0 }
     }
+}
+
+/// The gradient of the coefficients that are not zero, and of those zeros that would come back with their sign.
+fn split(z: &[f64], gradient: &[f64], signs: &[f64]) -> (Vec<f64>, Vec<f64>) {
+    let is_free = |j: usize| z[j] * signs[j] > 0.0;
+    let of = |keep: &dyn Fn(usize) -> bool| (0..z.len()).map(|j| if keep(j) { gradient[j] } else { 0.0 }).collect();
+    (of(&is_free), of(&|j| !is_free(j) && gradient[j] * signs[j] < 0.0))
+}
+
+/// to <- to - step direction.
+fn subtract(to: &mut [f64], step: f64, direction: &[f64]) {
+    to.iter_mut().zip(direction).for_each(|(to, d)| *to -= step * d);
+}
+
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
 /// The code with the same support, or less, and the same signs that fits the sample best. Values that a robust loss counts less
@@ -216,7 +264,7 @@ pub(super) fn project<T: Real>(
     let canvas = Canvas::new(sample, dictionary, boundary);
     let start: Vec<f64> = code.atoms().iter().map(|a| a.value.f64()).collect();
     let support = Support { dictionary, canvas: &canvas, atoms: code.atoms() };
-    with_values(code, support.fit(&start, &vec![true; start.len()], ACCURACY))
+    with_values(code, support.fit(&start))
 }
 
 fn with_values<T: Real>(code: &Code<T>, values: Vec<f64>) -> Result<Code<T>> {

@@ -1,5 +1,6 @@
 //! Where patches lie in an image, and how estimates of patches become an image again.
 
+use super::signal::is_column;
 use crate::{Error, Result, Shape};
 
 /// An image (channel, 1, height, width) and the shape of the patches that are cut out of it.
@@ -17,6 +18,10 @@ impl Frame {
         }
         if image.channels != patch.channels || patch.depth != 1 {
             return Err(Error::invalid("filters", format!("{} channels, as the image", image.channels), patch));
+        }
+        if is_column(image) && is_column(patch) && image.height < patch.height {
+            let expected = format!("at least {} values, as the filters have", patch.height);
+            return Err(Error::invalid("signal", expected, image.height));
         }
         if image.height < patch.height || image.width < patch.width {
             return Err(Error::invalid("image", format!("at least the filters' size {patch}"), image));

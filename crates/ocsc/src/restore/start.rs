@@ -1,9 +1,10 @@
 //! The filters that restoration begins with.
 //!
 //! The built-in ones of images, 8x8 and gray, were learned from dead leaves ([`crate::dead_leaves`]), those of signals from synthetic
-//! signals ([`crate::synthetic_signals`]); `cargo xtask dictionaries` makes both again, bit for bit. For images of several channels they are lifted: most filters with the same weight in all channels (for colour,
-//! brightness), and the smoothest ones once more for each difference of channels; learning from the image does the rest. Filters that
-//! were learned from coloured dead leaves are no better (docs/restoration.md).
+//! signals ([`crate::synthetic_signals`]); `cargo xtask dictionaries` makes both again. For images of several channels they are lifted:
+//! most filters with the same weight in all channels (for colour, brightness), and the smoothest ones once more for each difference of
+//! channels; learning from the image does the rest. Filters that were learned from coloured dead leaves are no better
+//! (docs/restoration.md).
 
 use super::atoms::Atoms;
 use super::signal;
