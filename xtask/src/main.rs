@@ -80,7 +80,10 @@ fn test() -> Result<()> {
     if !data().exists() {
         skipped.push("tests on real data: ../shared/data is absent (set OCSC_DATA to a folder like it)");
     }
-    step("unit and integration tests", cargo(&["test"]).args(&everything))?;
+    // Clippy has checked the examples and benchmarks; to build them would take as long as the tests.
+    let tests = ["--lib", "--bins", "--tests"];
+    step("unit and integration tests", cargo(&["test"]).args(&everything).args(tests))?;
+    step("examples in comments", cargo(&["test", "--doc"]).args(&everything))?;
     skipped.extend(counts::test()?);
     say("\n== injected faults");
     skipped.extend(faults::test()?);
