@@ -13,8 +13,15 @@ pub(crate) const EXIT_CODE: u8 = 130;
 /// processes of a job, of which one may pass it on.
 const ONCE: Duration = Duration::from_secs(1);
 
+/// How often a program that waits for Ctrl-C looks.
+const LOOK: Duration = Duration::from_millis(50);
+
 static LISTENING: AtomicBool = AtomicBool::new(false);
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+/// Whether nothing is left to save.
+static WAITING: AtomicBool = AtomicBool::new(false);
+/// When the first wish to stop came.
+static FIRST: OnceLock<Instant> = OnceLock::new();
 
 /// The run was interrupted, and left what it had.
 #[derive(Debug)]
@@ -56,7 +63,6 @@ pub(crate) fn catch_interrupts() {
 
 /// A signal came; this is a thread of its own.
 fn heard() {
-    static FIRST: OnceLock<Instant> = OnceLock::new();
     if !LISTENING.load(SeqCst) {
         end_now();
     }
@@ -67,7 +73,30 @@ fn heard() {
         return;
     }
     let _ = FIRST.set(Instant::now());
-    let _ = writeln!(std::io::stderr(), "\ninterrupted: saving what there is (again to stop at once)");
+    if !WAITING.load(SeqCst) {
+        let _ = writeln!(std::io::stderr(), "\ninterrupted: saving what there is (again to stop at once)");
+    }
+}
+
+/// Does what the first Ctrl-C does, for the button of the live page.
+pub(crate) fn stop() {
+    if !LISTENING.load(SeqCst) {
+        end_now();
+    }
+    if !INTERRUPTED.swap(true, SeqCst) {
+        let _ = FIRST.set(Instant::now());
+        let _ =
+            writeln!(std::io::stderr(), "\nstopped by the live page: saving what there is (Ctrl-C to stop at once)");
+    }
+}
+
+/// Waits for Ctrl-C, with nothing left to save.
+pub(crate) fn wait_for_it() {
+    WAITING.store(true, SeqCst);
+    catch_interrupts();
+    while !interrupted() {
+        std::thread::sleep(LOOK);
+    }
 }
 
 /// Ends the program without a temporary file left behind.

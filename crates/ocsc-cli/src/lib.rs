@@ -16,6 +16,7 @@ mod experiment;
 #[doc(hidden)]
 pub mod fuzzing;
 mod interrupt;
+mod live;
 mod memory;
 mod ranks;
 mod report;
@@ -87,6 +88,7 @@ fn dispatch(args: Args, console: &Console) -> anyhow::Result<()> {
         Command::Show(show) => commands::show::run(&show, console),
         Command::Info(info) => commands::info::run(&info, console),
         Command::Verify(verify) => commands::verify::run(&verify, console),
+        Command::View(view) => commands::view::run(&view, console),
         Command::Compare(compare) => commands::compare::run(&compare, threads, console),
         Command::Reproduce(reproduce) => commands::reproduce::run(&reproduce, threads, console),
         Command::Report(report) => commands::report::run(&report, console),

@@ -1,5 +1,6 @@
 //! The command line: every command, option, default and help text.
 
+mod live;
 mod restore;
 mod settings;
 mod value;
@@ -15,6 +16,7 @@ use ocsc::preprocess::Preprocess;
 use std::path::PathBuf;
 use value::{FrameSize, at_least_one, at_least_zero, fraction, hertz, positive, threads};
 
+pub(crate) use live::{LiveArgs, View};
 pub(crate) use restore::{Deblur, Demosaic, Denoise, Inpaint, Restoring, Upscale};
 pub(crate) use settings::{CodeArgs, ModelArgs, PAPER};
 pub(crate) use value::{Every, Size, Tile, memory as memory_size};
@@ -55,11 +57,11 @@ impl Common {
 #[derive(Subcommand)]
 pub(crate) enum Command {
     /// Learn from built-in images, evaluate on held-out ones, write a report with pictures
-    #[command(after_help = "Example:\n  ocsc demo --out report/")]
+    #[command(after_help = "Examples:\n  ocsc demo --out report/\n  ocsc demo --live    (watch it learn in a browser)")]
     Demo(Demo),
     /// Learn a dictionary
     #[command(
-        after_help = "Examples:\n  ocsc learn photos/ --out model.safetensors\n  ocsc learn train.npy --test test.npy --passes 3 --log run.jsonl --out model.safetensors\n  ocsc learn train.npy --filters 64 --size 8 --beta-ratio 0.1 --out model.safetensors\n  ocsc learn photos/ --recursive --resize 256 --crop 128 --test-fraction 0.2 --passes 5 --out model.safetensors\n  ocsc learn jpg/ --resize 500 --crop 500 --split setid.mat --out model.safetensors    (Oxford Flowers as in the paper)\n  ocsc learn Images/ --recursive --resize 224 --crop 224 --test-list test_list.mat --out model.safetensors    (Stanford Dogs)\n  ocsc learn train.npy --resume model.safetensors\n  ocsc learn train.npy --init D.npy --passes 0 --out model.safetensors    (wrap a dictionary from elsewhere)\n  ocsc learn songs/ --size 512 --rate 16000 --beta-ratio 0.1 --out model.safetensors\n  ffmpeg -i film.mp4 -f rawvideo -pix_fmt gray - | ocsc learn - --raw 480x640 --out model.safetensors\n\nThe method ocsc takes samples of any sizes; ocsc-paper (Algorithm 3 of Wang, Yao, Kwok, Ni 2018) needs one size."
+        after_help = "Examples:\n  ocsc learn photos/ --out model.safetensors\n  ocsc learn train.npy --test test.npy --passes 3 --log run.jsonl --out model.safetensors\n  ocsc learn train.npy --filters 64 --size 8 --beta-ratio 0.1 --out model.safetensors\n  ocsc learn photos/ --recursive --resize 256 --crop 128 --test-fraction 0.2 --passes 5 --out model.safetensors\n  ocsc learn jpg/ --resize 500 --crop 500 --split setid.mat --out model.safetensors    (Oxford Flowers as in the paper)\n  ocsc learn Images/ --recursive --resize 224 --crop 224 --test-list test_list.mat --out model.safetensors    (Stanford Dogs)\n  ocsc learn train.npy --resume model.safetensors\n  ocsc learn photos/ --passes 5 --out model.safetensors --live    (watch it learn in a browser)\n  ocsc learn train.npy --init D.npy --passes 0 --out model.safetensors    (wrap a dictionary from elsewhere)\n  ocsc learn songs/ --size 512 --rate 16000 --beta-ratio 0.1 --out model.safetensors\n  ffmpeg -i film.mp4 -f rawvideo -pix_fmt gray - | ocsc learn - --raw 480x640 --out model.safetensors\n\nThe method ocsc takes samples of any sizes; ocsc-paper (Algorithm 3 of Wang, Yao, Kwok, Ni 2018) needs one size."
     )]
     Learn(Box<Learn>),
     /// Code new data: one .npz per sample with its non-zeros
@@ -133,6 +135,11 @@ pub(crate) enum Command {
         after_help = "Examples:\n  ocsc reproduce fruit --data ../shared/data\n  ocsc reproduce all --small\n  ocsc reproduce house --data pictures/        (with house/train and house/test in it)\n  ocsc reproduce all --results experiments/RESULTS.md\n\nA run that is finished is kept: the same command goes on where an interrupted one ended."
     )]
     Reproduce(Reproduce),
+    /// Look at a run's log, a model or codes in a browser, without learning
+    #[command(
+        after_help = "Examples:\n  ocsc view run.jsonl model.safetensors\n  ocsc view model.safetensors codes/\n  ocsc view run.jsonl model.safetensors --out page.html    (a file instead of a server)\n\nThe page is served on 127.0.0.1 until Ctrl-C. It is the one that `ocsc learn --live` serves while it learns."
+    )]
+    View(View),
     /// One page of many runs: curves, tables, dictionaries, reconstructions
     #[command(
         after_help = "Examples:\n  ocsc report a.jsonl b.jsonl --out report.html\n  ocsc report reproduction/runs --out report.html\n\nLogs named NAME-seed0.jsonl, NAME-seed1.jsonl ... are runs of one NAME, and shown as their mean and deviation."
@@ -167,6 +174,8 @@ pub(crate) struct Demo {
     /// Seeds the images, the initial dictionary and the visiting order
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
+    #[command(flatten)]
+    pub(crate) live: LiveArgs,
 }
 
 /// Which samples.
@@ -349,6 +358,8 @@ pub struct Learn {
     /// Write a page at the end: settings, data, curves, the dictionary, and held-out samples beside what their codes give back
     #[arg(long, value_name = "PAGE.html")]
     pub(crate) report: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) live: LiveArgs,
     /// Print the result as one JSON object
     #[arg(long)]
     pub(crate) json: bool,
@@ -532,6 +543,8 @@ pub struct Evaluate {
     mut_arg("other_data", |arg| arg.hide(true).conflicts_with("methods")),
     mut_arg("log", |arg| arg.hide(true).conflicts_with("methods")),
     mut_arg("report", |arg| arg.hide(true).conflicts_with("methods")),
+    mut_arg("live", |arg| arg.hide(true).conflicts_with("methods")),
+    mut_arg("bind", |arg| arg.hide(true)),
     mut_arg("write_split", |arg| arg.hide(true).conflicts_with("methods")),
     mut_arg("json", |arg| arg.hide(true).conflicts_with("methods")),
     mut_arg("force", |arg| arg.hide(true).conflicts_with("methods")),

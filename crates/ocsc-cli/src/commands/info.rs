@@ -47,7 +47,7 @@ fn samples(saved: &Saved<f64>) -> Option<usize> {
 }
 
 /// What a model is, in one sentence: "100 gray 11x11 filters learned from 160 samples in 1 pass by ocsc".
-fn sentence(saved: &Saved<f64>) -> String {
+pub(crate) fn sentence(saved: &Saved<f64>) -> String {
     let (dictionary, config) = (&saved.dictionary, &saved.config);
     let shape = dictionary.shape();
     let colour = match (shape.channels, dictionary.rank()) {

@@ -14,3 +14,4 @@ pub(crate) mod restore;
 pub(crate) mod show;
 pub(crate) mod tune;
 pub(crate) mod verify;
+pub(crate) mod view;

@@ -29,6 +29,11 @@ impl Console {
         Console { quiet, terminal: false, rank: Some(rank) }
     }
 
+    /// Whether a person sits in front of it and is told of things.
+    pub(crate) fn is_terminal(&self) -> bool {
+        self.terminal && !self.quiet && self.rank.is_none()
+    }
+
     /// A message for the person; not part of the result.
     pub fn say(&self, message: impl AsRef<str>) {
         if !self.quiet && self.rank.is_none() {
@@ -64,8 +69,7 @@ impl Console {
 
     /// Progress of `total` samples, or of as many as come.
     pub(crate) fn progress(&self, what: &'static str, total: impl Into<Option<usize>>, done: usize) -> Progress {
-        let terminal = self.terminal && !self.quiet && self.rank.is_none();
-        let place = Place { terminal, plain: !self.terminal && !self.quiet, rank: self.rank };
+        let place = Place { terminal: self.is_terminal(), plain: !self.terminal && !self.quiet, rank: self.rank };
         Progress::new(&place, what, total.into(), done)
     }
 }

@@ -4,6 +4,7 @@ use crate::args::Demo;
 use crate::commands::info::settings;
 use crate::console::{self, Console, Interrupted, bytes, counted};
 use crate::interrupt::UntilInterrupted;
+use crate::live;
 use crate::report::objective::objective_charts;
 use crate::report::picture::dictionary_mosaic;
 use crate::report::triplet::triplets;
@@ -19,12 +20,21 @@ use ocsc::replace::write_file;
 use ocsc::run::Run;
 use ocsc::train::{Ended, Evaluation, Outcome, TEST_TOL, evaluate_by, refuse};
 use ocsc::{Config, Sample, checkpoint};
+use ocsc_live::{About, Camera, Live};
 
 const TRAINING: u64 = 24;
 const HELD_OUT: u64 = 4;
 const SIDE: usize = 100;
 
 pub(crate) fn run(args: &Demo, console: &Console) -> Result<()> {
+    let live = live::open(&args.live, console)?;
+    let done = run_watched(args, live.as_ref(), console);
+    live::leave(live, done.is_ok(), console);
+    done
+}
+
+/// The demonstration, before the eyes of a live page.
+fn run_watched(args: &Demo, live: Option<&Live>, console: &Console) -> Result<()> {
     make_folder(&args.out)?;
     let config = Config { n_filters: args.filters, passes: args.passes, seed: args.seed, ..Config::paper() };
     console.say(format!(
@@ -43,8 +53,14 @@ pub(crate) fn run(args: &Demo, console: &Console) -> Result<()> {
     })?;
     console.say(format!("learning {} of 11x11 in {}", counted(args.filters, "filter"), counted(args.passes, "pass")));
     let log = args.out.join("run.jsonl");
-    let bar = console.progress("learning", args.passes.saturating_mul(samples.len()), 0);
-    let mut watch = Watch::new(bar, Some(Log::open(&log, None)?), None);
+    let total = args.passes.saturating_mul(samples.len());
+    let bar = console.progress("learning", total, 0);
+    let camera = live.map(|live| -> Result<Camera<'_>> {
+        let title = format!("Learning {} from dead leaves", counted(args.filters, "filter"));
+        let about = About { title, rows: settings(&config)? };
+        Ok(live.camera(about, 0, Some(total), Some(args.passes)).naming(|i| format!("image {}", i + 1)))
+    });
+    let mut watch = Watch::new(bar, Some(Log::open(&log, None)?), None).live(camera.transpose()?);
     let outcome = run.train(&samples, Some(&held_out), &mut watch)?;
     drop(watch);
     let learner = run.learner();

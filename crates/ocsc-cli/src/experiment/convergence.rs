@@ -58,7 +58,7 @@ pub(super) fn run(mut cell: Cell, folder: &Path, console: &Console) -> Result<Ce
 
 /// Measures the averaged objective's stationarity now and then, besides what [`Watch`] does.
 struct Look<'a> {
-    watch: Watch,
+    watch: Watch<'a>,
     samples: &'a dyn Samples<f32>,
     next: f64,
     /// (step, stationarity).

@@ -1,4 +1,4 @@
-//! The observer of a run: progress display, lines of the log, checkpoints, Ctrl-C.
+//! The observer of a run: progress display, lines of the log, checkpoints, the live page, Ctrl-C.
 
 use crate::args::Every;
 use crate::console::{Progress as Bar, interrupted};
@@ -7,18 +7,21 @@ use crate::run::record::{Event, Record, peak_rss_bytes};
 use ocsc::checkpoint::{Attached, Notes};
 use ocsc::learner::Step;
 use ocsc::monitor::Monitor;
-use ocsc::train::{Evaluation, Observer, Outcome, Progress, Snapshot};
+use ocsc::train::{Ended, Evaluation, Learned, Observer, Outcome, Progress, Snapshot};
 use ocsc::{Error, Real, Result, Sparsity, checkpoint};
+use ocsc_live::Camera;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Watches `ocsc learn` and `ocsc demo`.
-pub(crate) struct Watch {
+pub(crate) struct Watch<'a> {
     pub(crate) bar: Bar,
     pub(crate) log: Option<Log>,
     pub(crate) checkpoints: Option<Checkpoints>,
+    /// Takes pictures for the live page.
+    live: Option<Camera<'a>>,
     /// Sums over the current pass: objective, gap, non-zeros, samples.
     pub(crate) pass: PassSums,
     /// How sparse the codes of the current pass are, and those of the last one.
@@ -92,10 +95,25 @@ pub(crate) struct PassSums {
     reseeded: usize,
 }
 
-impl Watch {
+/// Says why a run ended.
+pub(crate) fn words(ended: Ended) -> &'static str {
+    match ended {
+        Ended::Finished => "all passes made",
+        Ended::Converged => "converged",
+        Ended::TimeLimit => "time limit",
+        Ended::Stopped => "interrupted",
+    }
+}
+
+impl<'a> Watch<'a> {
     pub(crate) fn new(bar: Bar, log: Option<Log>, checkpoints: Option<Checkpoints>) -> Self {
         let (pass, sparsity) = (PassSums::default(), [Sparsity::default(); 2]);
-        Watch { bar, log, checkpoints, pass, sparsity, test: None, last: None, is_logged: false }
+        Watch { bar, log, checkpoints, live: None, pass, sparsity, test: None, last: None, is_logged: false }
+    }
+
+    /// Shows the run on a live page.
+    pub(crate) fn live(self, live: Option<Camera<'a>>) -> Self {
+        Watch { live, ..self }
     }
 
     /// Takes the progress display away, and returns what is left of the run.
@@ -117,7 +135,27 @@ impl Watch {
     }
 }
 
-impl<T: Real> Observer<T> for Watch {
+impl Watch<'_> {
+    /// Waits if the page says so, with a checkpoint of what there is.
+    fn pause<T: Real>(&mut self, run: &Snapshot<'_, T>) -> Result<()> {
+        let Some(live) = self.live.as_ref().filter(|live| live.is_pause_wanted()) else { return Ok(()) };
+        if let Some(checkpoints) = self.checkpoints.as_mut().filter(|c| c.samples != Some(run.progress.samples)) {
+            checkpoints.save(run, self.log.as_ref())?;
+        }
+        self.bar.note("paused by the live page");
+        live.hold(|| !interrupted());
+        self.bar.note("going on");
+        Ok(())
+    }
+}
+
+impl<T: Real> Observer<T> for Watch<'_> {
+    fn learned(&mut self, learned: &Learned<'_, T>) {
+        if let Some(live) = &mut self.live {
+            live.learned(learned);
+        }
+    }
+
     fn step(&mut self, run: &Snapshot<'_, T>, step: &Step<T>) -> Result<ControlFlow<()>> {
         self.last = Some(*run.progress);
         let n = step.totals.count;
@@ -146,6 +184,10 @@ impl<T: Real> Observer<T> for Watch {
         if let Some(checkpoints) = self.checkpoints.as_mut().filter(is_due) {
             checkpoints.save(run, self.log.as_ref())?;
         }
+        if let Some(live) = &mut self.live {
+            live.step(run, step);
+        }
+        self.pause(run)?;
         Ok(if interrupted() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     }
 
@@ -170,6 +212,9 @@ impl<T: Real> Observer<T> for Watch {
 
     fn testing(&mut self, done: usize, of: usize) {
         self.bar.testing(done, of);
+        if let Some(live) = &self.live {
+            live.testing(done, of);
+        }
     }
 
     fn monitor(&self) -> Arc<dyn Monitor> {
@@ -193,6 +238,9 @@ impl<T: Real> Observer<T> for Watch {
             record.reseeded = Some(sums.reseeded as u64);
         }
         self.write(&record)?;
+        if let Some(live) = &mut self.live {
+            live.pass(run);
+        }
         Ok(if interrupted() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     }
 
@@ -201,8 +249,11 @@ impl<T: Real> Observer<T> for Watch {
         Ok(())
     }
 
-    fn end(&mut self, run: &Snapshot<'_, T>, _outcome: &Outcome) -> Result<()> {
+    fn end(&mut self, run: &Snapshot<'_, T>, outcome: &Outcome) -> Result<()> {
         self.remember(run);
+        if let Some(live) = &mut self.live {
+            live.end(run, words(outcome.ended));
+        }
         self.write(&record(Event::End, run))
     }
 }

@@ -19,7 +19,7 @@ mod stream;
 mod test_set;
 
 pub use evaluate::{Each, Evaluation, Item, Represented, TEST_TOL, code_each, evaluate, evaluate_by, refuse};
-pub use observer::{Observer, Snapshot};
+pub use observer::{Learned, Observer, Snapshot};
 pub use stream::{Begun, Stream};
 
 use crate::comm::Comm;
@@ -283,7 +283,7 @@ impl<'a, T: Real> Loop<'a, T> {
         let next = self.feed.next(before.samples, self.learner.dictionary(), &*monitor, observer);
         self.progress.waiting_seconds = self.waited + self.feed.waited().as_secs_f64();
         let made = match next.map_err(|error| self.learner.give_up(error)) {
-            Ok(Next::Batch(batch)) => self.learn(batch, &*monitor),
+            Ok(Next::Batch(batch)) => self.learn(batch, &*monitor, observer),
             Ok(Next::EndOfPass { tell }) => return self.close(tell).map(|()| Stepped::EndOfPass),
             Ok(Next::Stop) => return Ok(Stepped::Ended(Ended::Stopped)),
             Err(error) => Err(error),
@@ -317,7 +317,12 @@ impl<'a, T: Real> Loop<'a, T> {
     }
 
     /// Learns from a batch; none if no sample of it could be used.
-    fn learn(&mut self, batch: Batch<T>, monitor: &dyn Monitor) -> Result<Option<Made<T>>> {
+    fn learn(
+        &mut self,
+        batch: Batch<T>,
+        monitor: &dyn Monitor,
+        observer: &mut dyn Observer<T>,
+    ) -> Result<Option<Made<T>>> {
         self.progress.visited += batch.visits;
         let clock = Clock::start(self.feed.reading());
         let step = if self.comm.size() > 1 || !batch.samples.is_empty() {
@@ -335,6 +340,8 @@ impl<'a, T: Real> Loop<'a, T> {
             (step.dictionary_change, step.update) = (change, update);
         }
         self.rule.follow(&*self.comm, &batch.numbers, &step.own_codes)?;
+        let (samples, numbers, codes) = (&batch.samples, &batch.numbers, &step.own_codes);
+        observer.learned(&Learned { samples, numbers, codes, learner: self.learner });
         self.progress.step = step.step;
         self.progress.samples += learned;
         self.progress.reseeded += step.update.reseeded;

@@ -2,14 +2,18 @@
 //! what goes on within them.
 
 use super::{Evaluation, Outcome, Progress};
+use crate::coder::Coded;
 use crate::learner::{Learner, Step};
 use crate::monitor::{Monitor, Silent};
-use crate::{Error, Real, Result};
+use crate::{Error, Real, Result, Sample};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// Watches a run. Every method does nothing by default; `Break` ends the run after the current step.
 pub trait Observer<T: Real> {
+    /// After samples were learned from, before an evaluation and [`Observer::step`]: the only moment at which they are seen.
+    fn learned(&mut self, _learned: &Learned<'_, T>) {}
+
     /// After every step; the last one of a pass comes after a batch method's update.
     fn step(&mut self, _run: &Snapshot<'_, T>, _step: &Step<T>) -> Result<ControlFlow<()>> {
         Ok(ControlFlow::Continue(()))
@@ -46,6 +50,19 @@ pub trait Observer<T: Real> {
     fn end(&mut self, _run: &Snapshot<'_, T>, _outcome: &Outcome) -> Result<()> {
         Ok(())
     }
+}
+
+/// The samples of a step, with their codes: of a team, those of this member.
+#[non_exhaustive]
+pub struct Learned<'a, T: Real> {
+    /// The samples as they were learned from, after preprocessing.
+    pub samples: &'a [Sample<T>],
+    /// Their numbers in the data set, or in their pass of a stream.
+    pub numbers: &'a [usize],
+    /// Their codes against the dictionary before the update.
+    pub codes: &'a [Coded<T>],
+    /// The learner after the update.
+    pub learner: &'a dyn Learner<T>,
 }
 
 /// A run at one moment.

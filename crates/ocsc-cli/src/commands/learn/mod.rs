@@ -8,6 +8,7 @@ use crate::args::{Every, Learn};
 use crate::console::{self, Console, Interrupted, bytes, counted};
 use crate::data::{Source, split_pick};
 use crate::exit::check_passed_over;
+use crate::live;
 use crate::ranks::Ranks;
 use crate::run::begin::{advised, begin, is_file, new_config, say_beta, say_needs};
 use crate::run::dataset::{self, ToLearn};
@@ -15,7 +16,7 @@ use crate::run::fingerprint;
 use crate::run::lock::Lock;
 use crate::run::log::{Log, Resumed};
 use crate::run::model::{Prepared, check_masked, say_unsealed};
-use crate::run::observer::{Checkpoints, Watch};
+use crate::run::observer::{Checkpoints, Watch, words};
 use crate::run::outputs::{Outputs, is_same};
 use crate::run::pipe;
 use anyhow::{Context, Error, Result, bail, ensure};
@@ -24,6 +25,7 @@ use ocsc::replace::{self, check_writable, remove_leftovers};
 use ocsc::settings::Dtype;
 use ocsc::train::{Ended, Evaluation, Outcome, Progress};
 use ocsc::{Learner, Real, Samples, checkpoint};
+use ocsc_live::Live;
 use std::path::Path;
 use std::time::Duration;
 
@@ -34,6 +36,14 @@ const CHECKPOINTS: Every = Every::Time(Duration::from_secs(600));
 pub fn run(args: &Learn, ranks: &Ranks, console: &Console) -> Result<()> {
     // The parser gives up on this where other options conflict with --resume.
     ensure!(!args.other_data || args.resume.is_some(), "--other-data: expected --resume with it");
+    let live = if ranks.is_first() { live::open(&args.live, console)? } else { None };
+    let done = run_watched(args, ranks, live.as_ref(), console);
+    live::leave(live, done.is_ok(), console);
+    done
+}
+
+/// Learns, before the eyes of a live page.
+fn run_watched(args: &Learn, ranks: &Ranks, live: Option<&Live>, console: &Console) -> Result<()> {
     let _locks = if ranks.is_first() { locked(args)? } else { Vec::new() };
     let resumed = args.resume.as_ref().map(|path| ranks.load::<f32>(path)).transpose()?;
     if let (Some(saved), Some(path)) = (&resumed, &args.resume) {
@@ -44,8 +54,8 @@ pub fn run(args: &Learn, ranks: &Ranks, console: &Console) -> Result<()> {
         let test = dataset::for_stream(args)?;
         spare_inputs(args, test.iter())?;
         return match dtype(args, resumed.as_ref())? {
-            Dtype::F32 => stream::learn::<f32>(args, test.as_ref(), console),
-            Dtype::F64 => stream::learn::<f64>(args, test.as_ref(), console),
+            Dtype::F32 => stream::learn::<f32>(args, test.as_ref(), live, console),
+            Dtype::F64 => stream::learn::<f64>(args, test.as_ref(), live, console),
         };
     }
     let data = dataset::for_learning(args, resumed.as_ref(), console)?;
@@ -60,8 +70,8 @@ pub fn run(args: &Learn, ranks: &Ranks, console: &Console) -> Result<()> {
     ranks.check_same(source)?;
     test.as_ref().map_or(Ok(()), |test| ranks.check_same(test).context("--test"))?;
     match dtype(args, resumed.as_ref())? {
-        Dtype::F32 => learn::<f32>(args, &data, ranks, console),
-        Dtype::F64 => learn::<f64>(args, &data, ranks, console),
+        Dtype::F32 => learn::<f32>(args, &data, ranks, live, console),
+        Dtype::F64 => learn::<f64>(args, &data, ranks, live, console),
     }
 }
 
@@ -73,7 +83,7 @@ fn dtype(args: &Learn, resumed: Option<&Saved<f32>>) -> Result<Dtype> {
     }
 }
 
-fn learn<T: Real>(args: &Learn, data: &ToLearn, ranks: &Ranks, console: &Console) -> Result<()> {
+fn learn<T: Real>(args: &Learn, data: &ToLearn, ranks: &Ranks, live: Option<&Live>, console: &Console) -> Result<()> {
     let ToLearn { source, test, tile } = data;
     let saved = args.resume.as_ref().map(|path| resumable::<T>(path, args, ranks)).transpose()?;
     let config = match &saved {
@@ -138,10 +148,12 @@ fn learn<T: Real>(args: &Learn, data: &ToLearn, ranks: &Ranks, console: &Console
     let progress = run.progress();
     let resumed = args.resume.as_ref().map(|_| Resumed::new(&progress, &recorded.notes));
     let log = log.map(|path| Log::open(path, resumed)).transpose()?;
-    let bar =
-        console.progress("learning", run.learner().config().passes.saturating_mul(source.len()), progress.samples);
+    let total = run.learner().config().passes.saturating_mul(source.len());
+    let bar = console.progress("learning", total, progress.samples);
     let out = out(args)?;
     let mut watch = Watch::new(bar, log, ranks.is_first().then(|| checkpoints(args, out, &attached)));
+    let camera = live.map(|live| page::camera(live, args, run.learner(), &progress, Some(total))).transpose()?;
+    watch = watch.live(camera.map(|camera| camera.naming(|i| source.name(i))));
     console::catch_interrupts();
     let trained = run.train(&samples, tests.as_ref().map(|tests| tests as &dyn Samples<T>), &mut watch);
     let ended = watch.ended();
@@ -319,12 +331,7 @@ fn report<T: Real>(
     console: &Console,
 ) -> Result<()> {
     let (progress, config) = (&outcome.progress, learner.config());
-    let ended = match outcome.ended {
-        Ended::Finished => "all passes made",
-        Ended::Converged => "converged",
-        Ended::TimeLimit => "time limit",
-        Ended::Stopped => "interrupted",
-    };
+    let ended = words(outcome.ended);
     if args.json {
         let result = serde_json::json!({
             "model": out, "ended": ended, "samples": progress.samples, "steps": progress.step, "passes": progress.pass,

@@ -1,4 +1,4 @@
-//! The page of one run: `ocsc learn --report`.
+//! The pages of one run: `ocsc learn --report`, and what `--live` says of it.
 
 use crate::args::Learn;
 use crate::commands::evaluate::rows;
@@ -16,8 +16,9 @@ use anyhow::{Context, Result};
 use ocsc::learner::coder;
 use ocsc::metrics::psnr;
 use ocsc::replace::write_file;
-use ocsc::train::{Outcome, TEST_TOL};
+use ocsc::train::{Outcome, Progress, TEST_TOL};
 use ocsc::{Learner, Real, Samples};
+use ocsc_live::{About, Camera, Live};
 use std::path::Path;
 
 /// Samples that are shown.
@@ -71,6 +72,22 @@ pub(super) fn write<T: Real>(
     write_file(path, render(&report)?).with_context(|| format!("--report {}", path.display()))?;
     console.say(format!("report: {}", path.display()));
     Ok(())
+}
+
+/// Returns what takes pictures of a run for its live page, which is told settings and data.
+pub(super) fn camera<'a, T: Real>(
+    live: &Live,
+    args: &Learn,
+    learner: &dyn Learner<T>,
+    begun: &Progress,
+    total: Option<usize>,
+) -> Result<Camera<'a>> {
+    let (config, dictionary) = (learner.config(), learner.dictionary());
+    let title = format!("Learning {} of {}", counted(dictionary.n_filters(), "filter"), dictionary.shape());
+    let mut rows = vec![("data".to_owned(), dataset::words(args))];
+    rows.push(("model".to_owned(), super::out(args)?.display().to_string()));
+    rows.extend(obeyed(config)?);
+    Ok(live.camera(About { title, rows }, begun.samples, total, total.map(|_| config.passes)))
 }
 
 /// Codes the first samples and draws them beside what comes back, both as before preprocessing.

@@ -1,6 +1,6 @@
 //! `ocsc learn -`: learning from frames of standard input.
 
-use super::{checkpoints, finish, out, rescued};
+use super::{checkpoints, finish, out, page, rescued};
 use crate::args::Learn;
 use crate::console::{self, Console, Interrupted};
 use crate::data::Source;
@@ -15,9 +15,15 @@ use anyhow::{Context, Result, anyhow, ensure};
 use ocsc::checkpoint::Attached;
 use ocsc::train::Begun;
 use ocsc::{Real, Samples, checkpoint};
+use ocsc_live::Live;
 
 /// `ocsc learn -`.
-pub(crate) fn learn<T: Real>(args: &Learn, test: Option<&Source>, console: &Console) -> Result<()> {
+pub(crate) fn learn<T: Real>(
+    args: &Learn,
+    test: Option<&Source>,
+    live: Option<&Live>,
+    console: &Console,
+) -> Result<()> {
     let once = "standard input can be read once";
     ensure!(args.model.passes().is_none_or(|passes| passes == 1), "--passes: expected 1, as {once}");
     ensure!(args.model.run().stop_tol.is_none(), "--stop-tol compares passes, but {once}");
@@ -58,9 +64,11 @@ pub(crate) fn learn<T: Real>(args: &Learn, test: Option<&Source>, console: &Cons
     let begun = run.progress();
     let resumed = args.resume.as_ref().map(|_| Resumed::new(&begun, &recorded.notes));
     let log = args.log.as_ref().map(|path| Log::open(path, resumed)).transpose()?;
-    let bar = console.progress("learning", args.data.limit.map(|limit| begun.samples + limit), begun.samples);
+    let total = args.data.limit.map(|limit| begun.samples + limit);
+    let bar = console.progress("learning", total, begun.samples);
     let out = out(args)?;
     let mut watch = Watch::new(bar, log, Some(checkpoints(args, out, &attached)));
+    watch = watch.live(live.map(|live| page::camera(live, args, run.learner(), &begun, total)).transpose()?);
     let tests = tests.as_ref().map(|tests| tests as &dyn Samples<T>);
     let trained = run.train_stream(1, &mut frames, tests, &mut watch);
     let ended = watch.ended();
