@@ -27,6 +27,7 @@ struct Checked {
 const CHECKED: &[Checked] = &[
     Checked { name: "ocsc", folder: "crates/ocsc/src", layers: LIBRARY, most: Some(1) },
     Checked { name: "ocsc-cli", folder: "crates/ocsc-cli/src", layers: &[], most: Some(1) },
+    Checked { name: "ocsc-live", folder: "crates/ocsc-live/src", layers: &[], most: Some(1) },
 ];
 
 /// Data and kernels; the parts of methods; methods and settings; learners; training and its files; choosing beta; runs; tuning.

@@ -80,6 +80,9 @@ fn test() -> Result<()> {
     if !data().exists() {
         skipped.push("tests on real data: ../shared/data is absent (set OCSC_DATA to a folder like it)");
     }
+    if !has_browser() {
+        skipped.push("the live page in a browser: no Chromium here (on Debian: apt-get install chromium)");
+    }
     // Clippy has checked the examples and benchmarks; to build them would take as long as the tests.
     let tests = ["--lib", "--bins", "--tests"];
     step("unit and integration tests", cargo(&["test"]).args(&everything).args(tests))?;
@@ -103,6 +106,13 @@ fn everything() -> Vec<&'static str> {
         words.extend(["--exclude", "ocsc-mpi"]);
     }
     words
+}
+
+/// Whether there is a browser for the tests of the live page.
+fn has_browser() -> bool {
+    let answers =
+        |name: &&str| Command::new(name).arg("--version").output().is_ok_and(|output| output.status.success());
+    ["chromium", "chromium-browser", "google-chrome"].iter().any(|name| answers(name))
 }
 
 /// The real data, beside the workspace unless the environment says otherwise.

@@ -57,7 +57,7 @@
   // What the run does.
   const WORDS = {
     preparing: "preparing", learning: "learning", testing: "testing", paused: "paused", stopping: "stopping: saving what there is",
-    ended: "finished", view: "files",
+    ended: "finished", failed: "ended by an error", view: "files",
   };
   const showStatus = () => {
     const phase = by("phase");
@@ -67,7 +67,7 @@
     if (status.pause && status.phase === "learning") text = "pausing after this step";
     if (ended) text = ended;
     if (phase.textContent !== text) phase.textContent = text;
-    const over = Boolean(ended) || status.phase === "ended" || status.phase === "view";
+    const over = Boolean(ended) || ["ended", "failed", "view"].includes(status.phase);
     phase.className = `phase ${["learning", "testing"].includes(status.phase) && !over ? "on" : ""} ${["paused", "stopping"].includes(status.phase) ? "wait" : ""}`;
     phase.hidden = status.phase === "view" && !ended;
     by("pause").hidden = over;
@@ -443,7 +443,6 @@
     frame = JSON.parse(event.data);
     notice("");
     showSoon();
-    if (frame.ended) window.setTimeout(() => source.close(), 2000);
   });
   source.addEventListener("status", (event) => {
     status = JSON.parse(event.data);
@@ -451,7 +450,8 @@
     showStatus();
   });
   source.onerror = () => {
-    if (frame && frame.ended) { source.close(); return; }
+    // Nothing more comes of a run that is over.
+    if ((frame && frame.ended) || status.phase === "failed") { source.close(); return; }
     notice("The program does not answer. It has ended, or the connection is gone; what it sent last stays here.");
   };
   const press = (path, change) => async () => {

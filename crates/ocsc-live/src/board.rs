@@ -25,6 +25,8 @@ pub(crate) enum Phase {
     /// It was asked to stop, and saves what there is.
     Stopping,
     Ended,
+    /// An error ended it.
+    Failed,
     /// There is no run, but files of one.
     View,
 }
@@ -129,6 +131,11 @@ impl Board {
         locked(&self.slot).take()
     }
 
+    /// Returns whether there is a picture to be drawn.
+    pub(crate) fn has_shot(&self) -> bool {
+        locked(&self.slot).is_some()
+    }
+
     pub(crate) fn set_drawing(&self, took: Duration) {
         self.drawing.store(took.as_nanos() as u64, SeqCst);
     }
@@ -151,7 +158,7 @@ impl Board {
     /// Asks the run to stop. Returns whether there is one.
     pub(crate) fn stop(&self) -> bool {
         let Some(stop) = &self.stop else { return false };
-        if self.status().phase != Phase::Ended {
+        if !matches!(self.status().phase, Phase::Ended | Phase::Failed) {
             self.set(|status| status.phase = Phase::Stopping);
             stop();
         }

@@ -36,6 +36,8 @@ pub struct Camera<'a> {
     now: Now,
     /// Non-zeros of each filter in a sample.
     used: Vec<f64>,
+    /// Samples that this is the mean of.
+    counted: f64,
     sample: Option<Undrawn>,
     /// Samples and seconds, waiting included, after recent steps.
     recent: VecDeque<(usize, f64)>,
@@ -45,6 +47,16 @@ pub struct Camera<'a> {
     took: Duration,
     /// Whether the step that goes on is to be taken.
     is_taking: bool,
+    /// Whether the end of the run was seen.
+    is_over: bool,
+}
+
+impl Drop for Camera<'_> {
+    fn drop(&mut self) {
+        if !self.is_over {
+            self.board.set(|status| (status.phase, status.testing, status.pause) = (Phase::Failed, None, false));
+        }
+    }
 }
 
 impl<'a> Camera<'a> {
@@ -64,12 +76,14 @@ impl<'a> Camera<'a> {
             tests: Vec::new(),
             now,
             used: Vec::new(),
+            counted: 0.0,
             sample: None,
             recent: VecDeque::new(),
             begun,
             last: None,
             took: Duration::ZERO,
             is_taking: false,
+            is_over: false,
         };
         let (about, now) = (camera.about.clone(), camera.now.clone());
         camera.board.put(Box::new(move || Frame { about, now: Some(now), ..Frame::default() }));
@@ -87,8 +101,9 @@ impl<'a> Camera<'a> {
         let began = Instant::now();
         for coded in learned.codes {
             self.used.resize(coded.code.n_filters(), 0.0);
-            self.used.iter_mut().for_each(|used| *used *= 1.0 - 1.0 / REMEMBERED);
-            coded.code.atoms().iter().for_each(|atom| self.used[atom.filter as usize] += 1.0 / REMEMBERED);
+            self.counted = (self.counted + 1.0).min(REMEMBERED);
+            self.used.iter_mut().for_each(|used| *used *= 1.0 - 1.0 / self.counted);
+            coded.code.atoms().iter().for_each(|atom| self.used[atom.filter as usize] += 1.0 / self.counted);
         }
         self.is_taking = self.is_due();
         if let (true, Some((sample, coded))) = (self.is_taking, learned.samples.last().zip(learned.codes.last()))
@@ -147,6 +162,7 @@ impl<'a> Camera<'a> {
 
     /// Sees the end of the run, which `ended` says in words.
     pub fn end<T: Real>(&mut self, run: &Snapshot<'_, T>, ended: &str) {
+        self.is_over = true;
         self.add_test(run.test, run.progress);
         (self.now.pass, self.now.left) = (run.progress.pass, None);
         self.shoot(run.learner.dictionary(), Some(ended.to_owned()));

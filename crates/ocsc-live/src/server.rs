@@ -182,8 +182,10 @@ impl Drop for Looker {
 impl Looker {
     fn new(site: Arc<Site>) -> Self {
         let mut frames = site.frames.subscribe();
-        // There may be one already.
-        frames.mark_changed();
+        // One that is yet to be drawn comes soon; else the newest is there already.
+        if !site.board.has_shot() {
+            frames.mark_changed();
+        }
         site.board.join();
         Looker { site, frames, is_last: false }
     }

@@ -1,7 +1,7 @@
 //! `ocsc view`: a log, a model or codes on the live page, without any learning.
 
 use crate::args::View;
-use crate::commands::info::{obeyed, sentence};
+use crate::commands::info::sentence;
 use crate::console::{Console, counted};
 use crate::data::codes;
 use crate::interrupt::wait_for_it;
@@ -9,6 +9,7 @@ use crate::run::folder::code_files;
 use crate::run::model;
 use crate::run::outputs::Outputs;
 use crate::run::record::{Event, Record, read_records};
+use crate::run::settings::obeyed;
 use anyhow::{Context, Result, bail, ensure};
 use ocsc::checkpoint::Saved;
 use ocsc::replace::write_file;

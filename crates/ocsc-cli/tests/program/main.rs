@@ -28,6 +28,10 @@ mod learn;
 #[cfg(target_os = "linux")]
 mod limits;
 #[cfg(unix)]
+mod live;
+#[cfg(unix)]
+mod live_browser;
+#[cfg(unix)]
 mod lock;
 mod log;
 mod masks;
