@@ -218,7 +218,8 @@ fn pictures(
         original_png: png(image)?,
         reconstruction_png: png(restored)?,
         difference_png: difference(other, restored, scale)?.at_most(ON_PAGE).png_bytes()?,
-        caption: format!("{words}; difference drawn up to {scale:.3}"),
+        scale: Some(scale),
+        caption: words,
     })
 }
 

@@ -1,18 +1,18 @@
 //! `ocsc demo`: the main job from end to end on built-in images, in under a minute.
 
 use crate::args::Demo;
-use crate::commands::info::settings;
 use crate::console::{self, Console, Interrupted, bytes, counted};
 use crate::interrupt::UntilInterrupted;
 use crate::live;
 use crate::report::objective::objective_charts;
 use crate::report::picture::dictionary_mosaic;
-use crate::report::triplet::triplets;
+use crate::report::triplet::{HeldOut, triplets};
 use crate::report::{Report, render};
 use crate::run::folder::make_folder;
 use crate::run::log::Log;
 use crate::run::observer::Watch;
 use crate::run::record::{peak_rss_bytes, read_records};
+use crate::run::settings::settings;
 use anyhow::{Context, Result, ensure};
 use ocsc::comm::Solo;
 use ocsc::dead_leaves::dead_leaves;
@@ -41,8 +41,10 @@ fn run_watched(args: &Demo, live: Option<&Live>, console: &Console) -> Result<()
         "making {} images of {SIDE}x{SIDE} (dead leaves), {HELD_OUT} of them held out",
         TRAINING + HELD_OUT
     ));
-    let images = |range: std::ops::Range<u64>| range.map(|i| image(args.seed, i, &config)).collect::<Result<Vec<_>>>();
-    let (samples, held_out) = (images(0..TRAINING)?, images(TRAINING..TRAINING + HELD_OUT)?);
+    let images = |range: std::ops::Range<u64>| range.map(|i| image(args.seed, i)).collect::<Result<Vec<_>>>();
+    let prepared = |images: &[Sample<f64>]| images.iter().map(|i| prepared(i, &config)).collect::<Result<Vec<_>>>();
+    let originals = images(TRAINING..TRAINING + HELD_OUT)?;
+    let (samples, held_out) = (prepared(&images(0..TRAINING)?)?, prepared(&originals)?);
 
     let mut run = Run::new(config.clone()).test_every(Some(6)).start(&samples)?;
     console::catch_interrupts();
@@ -86,7 +88,8 @@ fn run_watched(args: &Demo, live: Option<&Live>, console: &Console) -> Result<()
         settings: settings(&config)?,
         dictionary_png: mosaic.png_bytes()?,
         charts: objective_charts(&read_records(&log)?),
-        triplets: triplets(&config, learner.dictionary(), &named(&held_out), after.psnr_peak)?,
+        triplets: triplets(&config, learner.dictionary(), named(&held_out, originals, &config)?, after.psnr_peak)?,
+        are_learned: false,
         restored: Vec::new(),
         sections: Vec::new(),
         command: command(args),
@@ -101,11 +104,15 @@ fn run_watched(args: &Demo, live: Option<&Live>, console: &Console) -> Result<()
     Ok(())
 }
 
-/// Built-in image `index`, preprocessed as photos are.
-fn image(seed: u64, index: u64, config: &Config) -> Result<Sample<f32>> {
+/// Built-in image `index`.
+fn image(seed: u64, index: u64) -> Result<Sample<f64>> {
     // Seeds far apart, so that runs with neighbouring seeds share no images.
-    let sample = dead_leaves(seed.wrapping_mul(1_000_003).wrapping_add(index), SIDE, SIDE).context("no image")?;
-    let sample = config.preprocess.apply(sample)?;
+    dead_leaves(seed.wrapping_mul(1_000_003).wrapping_add(index), SIDE, SIDE).context("no image")
+}
+
+/// An image preprocessed as photos are in the paper.
+fn prepared(image: &Sample<f64>, config: &Config) -> Result<Sample<f32>> {
+    let sample = config.preprocess.apply(image.clone())?;
     Ok(Sample::new(sample.shape(), sample.data().iter().map(|v| *v as f32).collect())?)
 }
 
@@ -139,8 +146,13 @@ fn summary(before: &Evaluation, after: &Evaluation, outcome: &Outcome, n_samples
     rows
 }
 
-fn named(images: &[Sample<f32>]) -> Vec<(String, Sample<f32>)> {
-    images.iter().enumerate().map(|(i, image)| (format!("Held-out image {}", i + 1), image.clone())).collect()
+fn named(images: &[Sample<f32>], originals: Vec<Sample<f64>>, config: &Config) -> Result<Vec<HeldOut<f32>>> {
+    let named = |(i, (image, original)): (usize, (&Sample<f32>, Sample<f64>))| {
+        let original = config.preprocess.original(original)?;
+        let (_, undo) = config.preprocess.apply_undoable(original.clone())?;
+        Ok(HeldOut { name: format!("Held-out image {}", i + 1), sample: image.clone(), original: (original, undo) })
+    };
+    images.iter().zip(originals).enumerate().map(named).collect()
 }
 
 fn command(args: &Demo) -> String {

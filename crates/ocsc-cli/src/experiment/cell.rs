@@ -7,7 +7,7 @@ use crate::console::{Console, Interrupted};
 use crate::data::channels_before;
 use crate::ranks::Ranks;
 use crate::report::Triplet;
-use crate::report::triplet::triplets;
+use crate::report::triplet::{HeldOut, triplets};
 use crate::run::begin;
 use crate::run::dataset::{self, ToLearn};
 use crate::run::model::Prepared;
@@ -15,10 +15,10 @@ use crate::run::outputs::Outputs;
 use crate::run::record::{Record, read_records};
 use anyhow::{Context, Result, bail};
 use clap::Parser;
+use ocsc::Samples;
 use ocsc::checkpoint;
 use ocsc::replace::write_file;
 use ocsc::run::Run;
-use ocsc::{Sample, Samples};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -39,6 +39,9 @@ pub(crate) struct Cell {
     pub(crate) outcome: Outcome,
     /// Samples that are shown, (name, caption).
     pub(crate) shown: Vec<(String, String)>,
+    /// The scales of their differences; runs from before there were any have none.
+    #[serde(default)]
+    pub(super) scales: Vec<f64>,
     /// How many samples the method could learn from in so many bytes; none where their number does not matter.
     pub(crate) capacity: Vec<(usize, Option<usize>)>,
     /// Values against something else than a run's log has, by name.
@@ -162,15 +165,19 @@ impl Cell {
         let saved = checkpoint::load::<f32>(&model)?;
         let test = test.of_channels(channels_before(&saved.config.preprocess, saved.dictionary.shape().channels));
         let prepared = Prepared::new(&test, &saved.config.preprocess);
-        let sample = |i: usize| Ok((file_name(&test.name(i)), Samples::<f32>::get(&prepared, i)?));
-        let samples: Vec<(String, Sample<f32>)> = (0..test.len().min(pictures)).map(sample).collect::<Result<_>>()?;
+        let sample = |i: usize| -> Result<HeldOut<f32>> {
+            let (name, original) = (file_name(&test.name(i)), prepared.original(i)?);
+            Ok(HeldOut { name, sample: Samples::<f32>::get(&prepared, i)?, original })
+        };
+        let samples: Vec<HeldOut<f32>> = (0..test.len().min(pictures)).map(sample).collect::<Result<_>>()?;
         let peak = self.records(folder)?.iter().rev().find_map(|record| record.psnr_peak).unwrap_or(1.0);
-        for (i, triplet) in triplets(&saved.config, &saved.dictionary, &samples, peak)?.into_iter().enumerate() {
+        for (i, triplet) in triplets(&saved.config, &saved.dictionary, samples, peak)?.into_iter().enumerate() {
             for (name, png) in views(&triplet) {
                 let path = self.file(folder, &format!("-{i}-{name}.png"));
                 files.write("--out", &path)?;
                 write_file(&path, png).with_context(|| format!("cannot write {}", path.display()))?;
             }
+            self.scales.extend(triplet.scale);
             self.shown.push((triplet.name, triplet.caption));
         }
         Ok(())
@@ -185,6 +192,7 @@ impl Cell {
         let triplet = |(i, (name, caption)): (usize, &(String, String))| {
             Ok(Triplet {
                 name: format!("{}: {name}", self.method),
+                scale: self.scales.get(i).copied(),
                 caption: caption.clone(),
                 original_png: read(i, "original")?,
                 reconstruction_png: read(i, "reconstruction")?,

@@ -11,8 +11,9 @@ use crate::report::objective::spans;
 use crate::report::picture::dictionary_mosaic;
 use crate::report::{Entry, Section, Table};
 use crate::run::record::{Event, Record};
+use crate::run::settings::obeyed;
 use anyhow::Result;
-use ocsc::checkpoint;
+use ocsc::checkpoint::{self, Saved};
 use std::collections::BTreeMap;
 
 /// A run has arrived when it is so close to the lowest test objective of its seed.
@@ -22,16 +23,23 @@ const ARRIVED: f64 = 0.01;
 type Value = fn(&Record) -> Option<f64>;
 
 const TRAINING: &str = "Training objective";
+/// The same for methods that report passes alone.
+const PASSES: &str = "Training objective of passes";
 
 /// What may be shown, if a run has it: the title, the y axis and the value.
-const FIGURES: [(&str, &str, Value); 3] = [
+const FIGURES: [(&str, &str, Value); 4] = [
     ("Test objective", "objective (mean per sample)", |r| r.test_objective),
     ("Test PSNR", "PSNR (dB)", |r| r.test_psnr),
-    (TRAINING, "objective (mean of a pass)", |r| r.objective.filter(|_| r.event == Event::Pass)),
+    (TRAINING, "objective (mean per sample)", |r| r.objective.filter(|_| r.event == Event::Step)),
+    (PASSES, "objective (mean of a pass)", |r| r.objective.filter(|_| r.event == Event::Pass)),
 ];
+
+/// Steps are drawn as the means of at most so many groups.
+const GROUPS: usize = 150;
 
 pub(super) fn section(runs: &Runs) -> Result<Section> {
     let mut section = Section { charts: charts(runs), tables: vec![table(runs)], ..Section::default() };
+    let mut models = Vec::new();
     section.notes.extend(split_note(runs));
     section.notes.extend(peak_note(runs));
     for method in runs.methods() {
@@ -41,17 +49,47 @@ pub(super) fn section(runs: &Runs) -> Result<Section> {
         if let Some(path) = [model, plain].iter().find(|path| path.is_file()) {
             let saved = checkpoint::load::<f32>(path)?;
             section.mosaics.push((method.clone(), dictionary_mosaic(&saved.dictionary).png_bytes()?));
+            models.push((method.as_str(), rows(&saved)?));
         }
         section.triplets.extend(run.cell.triplets(&run.folder)?);
     }
+    section.settings = together(&models);
     Ok(section)
 }
 
-/// Each figure for which there are points, against processor time; the training objective only where nothing was tested.
+/// The settings of a model, and from how many samples it was learned.
+fn rows(saved: &Saved<f32>) -> Result<Vec<(String, String)>> {
+    let samples = saved.attached.samples.map(|samples| ("samples".to_owned(), samples.to_string()));
+    Ok(samples.into_iter().chain(obeyed(&saved.config)?).collect())
+}
+
+/// One row for each setting; where models differ in it, with the values of all.
+fn together(models: &[(&str, Vec<(String, String)>)]) -> Vec<(String, String)> {
+    let mut names: Vec<&String> = Vec::new();
+    for (name, _) in models.iter().flat_map(|(_, rows)| rows) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    let value = |rows: &[(String, String)], name: &String| {
+        rows.iter().find(|row| row.0 == *name).map_or("-".to_owned(), |row| row.1.clone())
+    };
+    let row = |name: &String| {
+        let values: Vec<String> = models.iter().map(|(_, rows)| value(rows, name)).collect();
+        let all_same = values.iter().all(|value| *value == values[0]);
+        let each = || models.iter().zip(&values).map(|((model, _), value)| format!("{model}: {value}"));
+        let text = if all_same { values[0].clone() } else { each().collect::<Vec<_>>().join("; ") };
+        (name.clone(), text)
+    };
+    names.into_iter().map(row).collect()
+}
+
+/// Each figure for which there are points, against processor time; the training objective of passes only where there is none of
+/// steps.
 fn charts(runs: &Runs) -> Vec<Chart> {
     let mut charts: Vec<Chart> = Vec::new();
     for (title, y_label, value) in FIGURES {
-        if title == TRAINING && !charts.is_empty() {
+        if title == PASSES && charts.iter().any(|chart| chart.title == TRAINING) {
             continue;
         }
         let series: Vec<Series> = runs.methods().iter().map(|m| mean_curve(m, runs.done(m), value)).collect();
@@ -89,7 +127,21 @@ fn mean_curve<'a>(name: &str, runs: impl Iterator<Item = &'a Run> + Clone, value
             series.band.push((value.mean - value.deviation, value.mean + value.deviation));
         }
     }
+    if series.points.len() > GROUPS {
+        grouped(&mut series);
+    }
     series
+}
+
+/// Makes the means of neighbours of too many points.
+fn grouped(series: &mut Series) {
+    let size = series.points.len().div_ceil(GROUPS);
+    let mean = |group: &[(f64, f64)]| {
+        let sum = group.iter().fold((0.0, 0.0), |sum, p| (sum.0 + p.0, sum.1 + p.1));
+        (sum.0 / group.len() as f64, sum.1 / group.len() as f64)
+    };
+    series.points = series.points.chunks(size).map(mean).collect();
+    series.band = series.band.chunks(size).map(mean).collect();
 }
 
 /// What was measured of every method, by seed.
@@ -115,17 +167,23 @@ fn table(runs: &Runs) -> Table {
     let all_arrived =
         arrivals.iter().enumerate().map(|(i, times)| Some(times.clone()).filter(|times| times.len() == count(i)));
     let all_arrived: Vec<BySeed> = all_arrived.map(Option::unwrap_or_default).collect();
-    let best_psnr = best(&psnr, |a, b| a > b);
-    let best_objective = best(&objective, |a, b| a < b);
-    let best_arrival = best(&all_arrived, |a, b| a < b);
+    let alike = |best: Vec<bool>| best.into_iter().map(|best| best && runs.are_alike).collect::<Vec<_>>();
+    let best_psnr = alike(best(&psnr, |a, b| a > b));
+    let best_objective = alike(best(&objective, |a, b| a < b));
+    let best_arrival = alike(best(&all_arrived, |a, b| a < b));
+    let bold = match runs.are_alike {
+        true => {
+            "Bold: the highest PSNR, the lowest objective and the earliest arrival, and those that a paired t-test over the seeds \
+             (95 %) cannot tell from it; without two seeds there is no test, and nothing is bold."
+        }
+        false => "Logs do not say whether their runs had the same data and the same beta, so nothing is bold.",
+    };
 
     let printed = runs.settings.printed("psnr");
     let mut table = Table {
         title: "What the runs ended at".to_owned(),
         note: format!(
-            "Mean and deviation over the seeds. Bold: the highest PSNR, the lowest objective and the earliest arrival, and those \
-             that a paired t-test over the seeds (95 %) cannot tell from it; without two seeds there is no test, and nothing is \
-             bold. Arrived: the processor time until the test objective was within {:.0} % of the lowest that any method ended \
+            "Mean and deviation over the seeds. {bold} Arrived: the processor time until the test objective was within {:.0} % of the lowest that any method ended \
              at with the same seed, of the runs that got there.",
             100.0 * ARRIVED
         ),

@@ -12,6 +12,8 @@ pub(crate) struct Runs {
     pub(crate) name: String,
     pub(crate) settings: Settings,
     pub(crate) runs: Vec<Run>,
+    /// Whether all had the same data and problem, so that they can be compared. Logs alone do not say.
+    pub(crate) are_alike: bool,
 }
 
 /// One of them.
@@ -57,7 +59,7 @@ impl Runs {
         // As the settings name them, and numbers by value.
         let place = |run: &Run| settings.methods.iter().position(|method| *method == run.cell.method);
         runs.sort_by_key(|run| (place(run), run.cell.method.clone(), run.cell.at.clone(), run.cell.seed));
-        Ok(Runs { name: name_of(folder), settings, runs })
+        Ok(Runs { name: name_of(folder), settings, runs, are_alike: true })
     }
 
     /// Logs of `ocsc learn`; `NAME-seed3.jsonl` is a run of NAME with seed 3.
@@ -77,7 +79,7 @@ impl Runs {
         methods.dedup();
         let title = if logs.len() == 1 { "One run".to_owned() } else { format!("{} runs", logs.len()) };
         let settings = Settings { title, methods, seeds: 1, ..Settings::default() };
-        Ok(Runs { name: "runs".to_owned(), settings, runs })
+        Ok(Runs { name: "runs".to_owned(), settings, runs, are_alike: false })
     }
 
     /// The files that it was read from: the settings, and all that belongs to its runs.

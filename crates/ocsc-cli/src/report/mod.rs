@@ -39,6 +39,8 @@ pub(crate) struct Triplet {
     pub(crate) reconstruction_png: Vec<u8>,
     /// PNG of the original minus the reconstruction, as `picture::difference` draws it.
     pub(crate) difference_png: Vec<u8>,
+    /// The difference that is drawn in full colour, where that is known.
+    pub(crate) scale: Option<f64>,
     /// A few figures, such as PSNR and SSIM.
     pub(crate) caption: String,
 }
@@ -62,8 +64,10 @@ pub(crate) struct Report {
     pub(crate) dictionary_png: Vec<u8>,
     /// Charts of the run, as `record::objective_charts` makes them.
     pub(crate) charts: Vec<Chart>,
-    /// Held-out samples.
+    /// Samples beside what their codes give back.
     pub(crate) triplets: Vec<Triplet>,
+    /// Whether the run learned from these samples; else they were held out.
+    pub(crate) are_learned: bool,
     /// Images before and after they were restored.
     pub(crate) restored: Vec<Triplet>,
     /// One per experiment.
@@ -112,6 +116,8 @@ impl<'a> Part<'a> {
 struct Views<'a> {
     name: &'a str,
     caption: &'a str,
+    /// The ends of the scale of differences.
+    scale: Option<[String; 2]>,
     /// (what it is, picture).
     views: [(&'static str, Embedded); 3],
 }
@@ -143,7 +149,8 @@ impl<'a> Views<'a> {
             (reconstruction, embed(&triplet.reconstruction_png)?),
             (difference, embed(&triplet.difference_png)?),
         ];
-        Ok(Views { name: &triplet.name, caption: &triplet.caption, views })
+        let scale = triplet.scale.map(|scale| [format!("−{scale:.3}"), format!("+{scale:.3}")]);
+        Ok(Views { name: &triplet.name, caption: &triplet.caption, scale, views })
     }
 }
 
@@ -177,7 +184,7 @@ pub(crate) fn write(path: &Path, report: &Report, files: &mut Outputs) -> Result
     let mut texts = Vec::new();
     for section in &report.sections {
         let file = |title: &str, ending: &str| folder.join(format!("{}-{}.{ending}", section.id, slug(title)));
-        for chart in &section.charts {
+        for chart in section.charts.iter().filter(|chart| chart.has_points()) {
             texts.push((file(&chart.title, "svg"), chart.to_svg()));
             texts.push((file(&chart.title, "csv"), chart.to_csv()));
         }
@@ -206,5 +213,5 @@ fn slug(text: &str) -> String {
 }
 
 fn drawn(charts: &[Chart]) -> Vec<(&str, String)> {
-    charts.iter().map(|chart| (chart.title.as_str(), chart.to_svg())).collect()
+    charts.iter().filter(|chart| chart.has_points()).map(|chart| (chart.title.as_str(), chart.to_svg())).collect()
 }

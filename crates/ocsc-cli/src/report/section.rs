@@ -10,6 +10,8 @@ pub(crate) struct Section {
     pub(crate) id: String,
     /// The heading.
     pub(crate) title: String,
+    /// Settings and data of its runs, (name, value), where files say them.
+    pub(crate) settings: Vec<(String, String)>,
     /// Paragraphs under it.
     pub(crate) notes: Vec<String>,
     pub(crate) tables: Vec<Table>,

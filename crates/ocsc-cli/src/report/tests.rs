@@ -94,6 +94,7 @@ fn triplet(i: usize, name: &str) -> Triplet {
         original_png: image_gray(&original, -1.0, 1.2).png_bytes().unwrap(),
         reconstruction_png: image_gray(&back, -1.0, 1.2).png_bytes().unwrap(),
         difference_png: difference(&original, &back, 0.3).unwrap().png_bytes().unwrap(),
+        scale: Some(0.3),
         caption: format!("PSNR {:.2} dB · SSIM {:.3}", 28.0 + 4.0 * noise(i), 0.9 + 0.06 * noise(i + 50)),
     }
 }
@@ -139,6 +140,7 @@ fn made_up_report() -> Report {
             .enumerate()
             .map(|(i, name)| triplet(i, name))
             .collect(),
+        are_learned: false,
         restored: vec![],
         sections: vec![],
         command: "ocsc learn fruit/ --test fruit-test/ --filters 100 --size 11 --passes 10 --out fruit.ocsc".into(),

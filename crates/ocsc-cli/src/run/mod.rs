@@ -16,5 +16,6 @@ pub(crate) mod pairing;
 pub(crate) mod pipe;
 pub(crate) mod record;
 pub(crate) mod reference;
+pub(crate) mod settings;
 pub(crate) mod sparsity;
 mod tile;

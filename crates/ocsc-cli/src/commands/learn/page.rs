@@ -2,15 +2,15 @@
 
 use crate::args::Learn;
 use crate::commands::evaluate::rows;
-use crate::commands::info::obeyed;
 use crate::console::{Console, bytes, counted};
 use crate::report::objective::objective_charts;
-use crate::report::picture::{dictionary_mosaic, difference, image_gray};
+use crate::report::picture::{dictionary_mosaic, difference, image_gray, is_signal, range_of_difference};
 use crate::report::{Report, Triplet, render};
 use crate::run::dataset;
 use crate::run::model::Prepared;
 use crate::run::original::inside;
 use crate::run::record::{peak_rss_bytes, read_records};
+use crate::run::settings::obeyed;
 use crate::run::sparsity::percent;
 use anyhow::{Context, Result};
 use ocsc::learner::coder;
@@ -66,6 +66,7 @@ pub(super) fn write<T: Real>(
         dictionary_png: dictionary_mosaic(dictionary).png_bytes()?,
         charts: objective_charts(&read_records(log)?),
         triplets: triplets(learner, tests.unwrap_or(samples))?,
+        are_learned: tests.is_none(),
         command: format!("ocsc {}", std::env::args().skip(1).collect::<Vec<_>>().join(" ")),
         ..Report::default()
     };
@@ -116,10 +117,12 @@ fn triplets<T: Real>(learner: &dyn Learner<T>, samples: &Prepared<'_>) -> Result
             original_png: image_gray(&original, low, high).at_most(ON_PAGE).png_bytes()?,
             reconstruction_png: image_gray(&back, low, high).at_most(ON_PAGE).png_bytes()?,
             difference_png: difference(&original, &back, scale)?.at_most(ON_PAGE).png_bytes()?,
+            scale: Some(scale).filter(|_| !is_signal(original.shape())),
             caption: format!(
-                "{fidelity}{nonzeros} non-zeros ({} of the values), gap {:.2}\u{a0}%; difference drawn up to {scale:.3}",
+                "{fidelity}{nonzeros} non-zeros ({} of the values), gap {:.2}\u{a0}%{}",
                 percent(nonzeros as f64 / sample.n_observed().max(1) as f64),
-                100.0 * coded.relative_gap()
+                100.0 * coded.relative_gap(),
+                range_of_difference(original.shape(), scale)
             ),
         });
     }

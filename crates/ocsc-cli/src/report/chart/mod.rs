@@ -98,6 +98,11 @@ impl Frame {
 }
 
 impl Chart {
+    /// Whether there is anything to draw.
+    pub(crate) fn has_points(&self) -> bool {
+        self.series.iter().any(|series| !series.points.is_empty())
+    }
+
     /// The chart as one `<svg>` element, well-formed XML, with all text escaped.
     pub(crate) fn to_svg(&self) -> String {
         let (legend, top) = self.legend();

@@ -115,8 +115,13 @@ pub(crate) fn difference<T: Real>(a: &Sample<T>, b: &Sample<T>, scale: f64) -> R
 }
 
 /// One spatial axis only.
-fn is_signal(shape: Shape) -> bool {
+pub(crate) fn is_signal(shape: Shape) -> bool {
     shape.depth == 1 && shape.height == 1
+}
+
+/// Says how far the difference of a signal is drawn, which has no colours for a scale.
+pub(crate) fn range_of_difference(shape: Shape, scale: f64) -> String {
+    if is_signal(shape) { format!("; difference drawn from −{scale:.3} to {scale:.3}") } else { String::new() }
 }
 
 /// The planes of an array (channel, depth, height, width) that are shown side by side; a plane of colour is (3, height,
