@@ -6,6 +6,7 @@
 use crate::array::Filters;
 use crate::error::{Raised, exception};
 use crate::host::{Host, work};
+use crate::live::LivePage;
 use crate::run::{AnyRun, Board, Call, Initial, Plan, Record, Seen, Session, check_channels, preparation};
 use crate::source::{IteratorStream, Source};
 use crate::values::{config, named};
@@ -124,7 +125,9 @@ impl Learner {
         threads: Option<usize>,
         memory_limit: Option<usize>,
         sizes: Vec<(usize, [usize; 4])>,
+        page: Option<PyRef<'_, LivePage>>,
     ) -> PyResult<()> {
+        let page = page.map(|page| page.0.clone());
         let options = RunConfig { stop_tol, time_limit, ..RunConfig::default() };
         self.learn(py, threads, move |Shared { plan, board, .. }, run, host| {
             let raised = Arc::new(Raised::default());
@@ -135,7 +138,7 @@ impl Learner {
                 Dtype::F32 => Box::new(Session::<f32>::start(plan, &source, memory_limit, board, &raised)?),
                 Dtype::F64 => Box::new(Session::<f64>::start(plan, &source, memory_limit, board, &raised)?),
             };
-            run.insert(new).fit(&source, Call { options, watcher, host: host.clone(), raised })
+            run.insert(new).fit(&source, Call { options, watcher, host: host.clone(), raised, page })
         })
     }
 
@@ -151,12 +154,14 @@ impl Learner {
         time_limit: Option<f64>,
         threads: Option<usize>,
         memory_limit: Option<usize>,
+        page: Option<PyRef<'_, LivePage>>,
     ) -> PyResult<()> {
+        let page = page.map(|page| page.0.clone());
         let options = RunConfig { stop_tol, time_limit, ..RunConfig::default() };
         self.learn(py, threads, move |shared, run, host| {
             let raised = Arc::new(Raised::default());
             let stream = IteratorStream::new(stream, preparation(&shared.plan.config)?, raised.clone(), host);
-            let call = Call { options, watcher, host: host.clone(), raised };
+            let call = Call { options, watcher, host: host.clone(), raised, page };
             match (run.as_mut(), shared.plan.config.dtype) {
                 (Some(run), _) => run.stream(passes, stream, call),
                 (None, Dtype::F32) => begin::<f32>(shared, run, passes, stream, memory_limit, call),

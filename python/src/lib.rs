@@ -23,6 +23,7 @@ mod events;
 mod files;
 mod host;
 mod learner;
+mod live;
 mod measure;
 mod restore;
 mod run;
@@ -41,6 +42,8 @@ mod _native {
     use crate::files::{free_memory, replace_file};
     #[pymodule_export]
     use crate::learner::{Learner, load, loads};
+    #[pymodule_export]
+    use crate::live::LivePage;
     #[pymodule_export]
     use crate::measure::{mse, prepare, psnr, ssim, undo};
     #[pymodule_export]

@@ -3,6 +3,7 @@
 use crate::array::{Filters, Scalar};
 use crate::error::Raised;
 use crate::host::Host;
+use crate::live::{Page, words};
 use crate::source::{IteratorStream, Prepare, Source};
 use ocsc::checkpoint::{self, Attached, Saved};
 use ocsc::coder::Status;
@@ -10,8 +11,9 @@ use ocsc::learner::Step;
 use ocsc::run::{Init, Run, Started};
 use ocsc::settings::RunConfig;
 use ocsc::text::{counted, extent};
-use ocsc::train::{Observer, Outcome, Progress, Snapshot, Stream};
+use ocsc::train::{Learned, Observer, Outcome, Progress, Snapshot, Stream};
 use ocsc::{Config, Error, Learner, Method, Result, Samples, Shape, Sparsity};
+use ocsc_live::Camera;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::ops::ControlFlow;
@@ -140,6 +142,8 @@ pub(crate) struct Call {
     pub(crate) watcher: Option<Py<PyAny>>,
     pub(crate) host: Host,
     pub(crate) raised: Arc<Raised>,
+    /// The page that shows the run, if one does.
+    pub(crate) page: Option<Arc<Page>>,
 }
 
 /// A run in either scalar.
@@ -212,7 +216,12 @@ impl<T: Scalar> Session<T> {
         train: impl FnOnce(&mut Started<T>, &mut Watch<'_>) -> Result<Outcome>,
     ) -> PyResult<()> {
         self.run.set_options(&call.options);
-        let mut watch = Watch::new(call, self.run.progress(), &self.board);
+        let samples = self.board.lock().as_ref().and_then(|seen| seen.samples);
+        let camera = call.page.as_ref().map(|page| {
+            let learner = self.run.learner();
+            page.camera(learner.config(), learner.dictionary().shape(), self.run.progress().samples, samples)
+        });
+        let mut watch = Watch::new(call, self.run.progress(), &self.board, camera);
         let ended = train(&mut self.run, &mut watch);
         if ended.is_err() {
             self.run.set_progress(watch.last);
@@ -279,15 +288,16 @@ struct Watch<'a> {
     /// Where the run was after its last step.
     last: Progress,
     watcher: Option<Arc<Py<PyAny>>>,
+    camera: Option<Camera<'a>>,
 }
 
 impl<'a> Watch<'a> {
-    fn new(call: &'a Call, begun: Progress, board: &'a Board) -> Self {
+    fn new(call: &'a Call, begun: Progress, board: &'a Board, camera: Option<Camera<'a>>) -> Self {
         let watcher = call.watcher.as_ref().map(|watcher| Arc::new(Python::attach(|py| watcher.clone_ref(py))));
         if let Some(seen) = board.lock().as_mut() {
             seen.missed = Missed::default();
         }
-        Watch { call, board, last: begun, watcher }
+        Watch { call, board, last: begun, watcher, camera }
     }
 
     /// Whether the callback wants to stop.
@@ -302,6 +312,12 @@ impl<'a> Watch<'a> {
 }
 
 impl<T: Scalar> Observer<T> for Watch<'_> {
+    fn learned(&mut self, learned: &Learned<'_, T>) {
+        if let Some(camera) = &mut self.camera {
+            camera.learned(learned);
+        }
+    }
+
     fn step(&mut self, run: &Snapshot<'_, T>, step: &Step<T>) -> Result<ControlFlow<()>> {
         self.last = *run.progress;
         let record = Record::new(run.progress, step);
@@ -321,12 +337,29 @@ impl<T: Scalar> Observer<T> for Watch<'_> {
                 seen.missed.gap = seen.missed.gap.max(step.gap());
             }
         }
-        let stop = self.ask(record)? || self.call.host.is_gone();
+        if let Some(camera) = &mut self.camera {
+            camera.step(run, step);
+        }
+        let is_wanted = || !self.call.host.is_gone() && !self.call.page.as_ref().is_some_and(|page| page.is_stopped());
+        if let Some(camera) = self.camera.as_ref().filter(|camera| camera.is_pause_wanted()) {
+            camera.hold(is_wanted);
+        }
+        let stop = self.ask(record)? || !is_wanted();
         Ok(if stop { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+    }
+
+    fn end(&mut self, run: &Snapshot<'_, T>, outcome: &Outcome) -> Result<()> {
+        if let Some(camera) = &mut self.camera {
+            camera.end(run, words(outcome));
+        }
+        Ok(())
     }
 
     fn pass(&mut self, run: &Snapshot<'_, T>) -> Result<ControlFlow<()>> {
         self.last = *run.progress;
+        if let Some(camera) = &mut self.camera {
+            camera.pass(run);
+        }
         Ok(ControlFlow::Continue(()))
     }
 }

@@ -109,11 +109,12 @@ OWN = (
     ),
     Parameter(
         "verbose",
-        "int | bool",
-        "int",
+        "int | bool | str",
+        "int or 'live'",
         0,
         "1 shows a progress bar, on stderr of terminals and as one output of a notebook's cell; elsewhere it writes a line to "
-        "stderr every five seconds, and at the end.",
+        "stderr every five seconds, and at the end. 'live' also opens a page in the browser that shows filters, curves and the "
+        "newest sample while they change.",
     ),
     Parameter(
         "callback",

@@ -29,6 +29,7 @@ from ._inputs import (
     source_of,
     split_weights,
 )
+from ._live import is_live, live_page
 from ._parameters import Parameters
 from ._progress import Bar
 from ._rank1 import Rank1, rank1_of
@@ -283,6 +284,7 @@ class OnlineCSC(Parameters):
         is_new = getattr(self, "_learner", None) is not learner
         learned = self._compared(source.layout.rank) if is_new else self._learned
         done = learner.n_samples if learner.is_started else 0
+        page = live_page() if is_live(self.verbose) else None
         bar = Bar(None if total is None else done + total) if self.verbose else None
         callback = self.callback
 
@@ -304,9 +306,9 @@ class OnlineCSC(Parameters):
         )
         try:
             if isinstance(drawn, Reader):
-                learner.fit(drawn, len(drawn), watcher, *limits, drawn.sizes())
+                learner.fit(drawn, len(drawn), watcher, *limits, drawn.sizes(), page)
             else:
-                learner.fit_stream(drawn, passes, watcher, *limits)
+                learner.fit_stream(drawn, passes, watcher, *limits, page)
         finally:
             # Not if it was refused at the door: then the estimator is as before.
             if learner.is_started:

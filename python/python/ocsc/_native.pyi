@@ -15,6 +15,11 @@ _Item = tuple[_Array, _Array | None, _Array | None]
 _Common = tuple[_Array | None, bool, int, int | None]
 _Reader = Callable[[int], _Item]
 
+class LivePage:
+    def __init__(self) -> None: ...
+    @property
+    def url(self) -> str: ...
+
 class Learner:
     def __init__(self, settings: dict[str, Any], init: str | _Array, beta_ratio: float | None) -> None: ...
     def fit(
@@ -27,6 +32,7 @@ class Learner:
         threads: int | None,
         memory_limit: int | None,
         sizes: list[tuple[int, tuple[int, int, int, int]]],
+        page: LivePage | None,
     ) -> None: ...
     def fit_stream(
         self,
@@ -37,6 +43,7 @@ class Learner:
         time_limit: float | None,
         threads: int | None,
         memory_limit: int | None,
+        page: LivePage | None,
     ) -> None: ...
     @property
     def is_started(self) -> bool: ...

@@ -44,7 +44,7 @@ class Parameters:
     stop_tol: float | None
     time_limit: float | None
     memory_limit: int | str | None
-    verbose: int | bool
+    verbose: int | bool | str
     callback: Callable[[Step], object] | None
     penalty: str
     loss: str
@@ -108,7 +108,7 @@ class Parameters:
         stop_tol: float | None = None,
         time_limit: float | None = None,
         memory_limit: int | str | None = None,
-        verbose: int | bool = 0,
+        verbose: int | bool | str = 0,
         callback: Callable[[Step], object] | None = None,
         *,
         penalty: str = 'l1',
@@ -232,9 +232,10 @@ class Parameters:
             Stop after so many seconds of learning.
         memory_limit : int or str, optional
             Refuse to start if more memory than this would be needed, e.g. 500MB or 32GB; what is free by default.
-        verbose : int, default=0
+        verbose : int or 'live', default=0
             1 shows a progress bar, on stderr of terminals and as one output of a notebook's cell; elsewhere it
-            writes a line to stderr every five seconds, and at the end.
+            writes a line to stderr every five seconds, and at the end. 'live' also opens a page in the browser that
+            shows filters, curves and the newest sample while they change.
         callback : callable, optional
             Called as ``callback(step)`` after every step, in the thread that called, with a `Step`: a dict of what
             happened. If it returns True the run ends there; None and False go on. An exception ends the run and is

@@ -23,7 +23,7 @@ class Bar:
     def __init__(self, total: int | None) -> None:
         self.total = total
         self.length = 0
-        self.is_notebook = _is_notebook()
+        self.is_notebook = is_notebook()
         self.is_terminal = sys.stderr is not None and sys.stderr.isatty()
         changes = self.is_notebook or self.is_terminal
         self.every = EVERY if changes else EVERY_IN_FILES
@@ -76,7 +76,7 @@ class Bar:
             self.handle.update(content, raw=True)
 
 
-def _is_notebook() -> bool:
+def is_notebook() -> bool:
     """Returns whether this runs in a kernel of IPython, as in Jupyter, which has imported IPython then."""
     ipython = sys.modules.get("IPython")
     get_shell = getattr(ipython, "get_ipython", None)
