@@ -110,9 +110,8 @@ fn everything() -> Vec<&'static str> {
 
 /// Whether there is a browser for the tests of the live page.
 fn has_browser() -> bool {
-    let answers =
-        |name: &&str| Command::new(name).arg("--version").output().is_ok_and(|output| output.status.success());
-    ["chromium", "chromium-browser", "google-chrome"].iter().any(|name| answers(name))
+    let answers = |name: &str| Command::new(name).arg("--version").output().is_ok_and(|output| output.status.success());
+    ["chromium", "chromium-browser", "google-chrome"].into_iter().any(answers)
 }
 
 /// The real data, beside the workspace unless the environment says otherwise.

@@ -119,7 +119,7 @@ impl View {
         // The channels that are put together to one value of a pixel.
         let groups: Vec<Range<usize>> = match self.channels {
             3 => (0..3).map(|c| c..c + 1).collect(),
-            _ => [0..shape.channels].into(),
+            _ => std::iter::once(0..shape.channels).collect(),
         };
         let mut values = Vec::with_capacity(self.width * self.height * self.channels);
         for y in 0..self.height {

@@ -102,7 +102,7 @@ fn stationarity(
     let average =
         BlockDescentConfig { forgetting: 1.0.into(), reseed: false, tol: 0.0, ..BlockDescentConfig::default() };
     let average = Config { method: Method::Ocsc, block_descent: average, ..config.clone() };
-    let (_, mut descent) = parts(&average, dictionary)?;
+    let mut descent = parts(&average, dictionary)?.update;
     let mut coder = coder(config, dictionary, NEARLY_EXACT)?;
     code_each(coder.as_mut(), dictionary, samples, &UntilInterrupted, |_, item| -> ocsc::Result<()> {
         let item = item?;

@@ -14,7 +14,7 @@ use crate::report::objective::spans;
 use crate::report::{Entry, Section, Table};
 use anyhow::{Context, Result};
 use cpu_time::ProcessTime;
-use ocsc::learner::parts;
+use ocsc::learner::{Parts, parts};
 use ocsc::metrics::Objective;
 use ocsc::settings::{ActiveSetConfig, Boundary, CoderConfig, UpdateConfig};
 use ocsc::{Code, Config, Dictionary, Method, Sample, Shape};
@@ -104,7 +104,7 @@ fn dictionary_fista(problem: &Problem, iterations: usize) -> Result<(f64, f64)> 
 /// Any update: absorbing the one code belongs to the statistics and is not charged to the solver.
 fn dictionary(problem: &Problem, method: Method, iterations: usize) -> Result<(f64, f64)> {
     let update = UpdateConfig { max_iters: iterations, tol: NEVER, ..UpdateConfig::default() };
-    let (_, mut update) = parts(&Config { method, update, ..Config::default() }, &problem.dictionary)?;
+    let Parts { mut update, .. } = parts(&Config { method, update, ..Config::default() }, &problem.dictionary)?;
     update.absorb(&problem.sample, &problem.code, &problem.dictionary)?;
     let mut dictionary = problem.dictionary.clone();
     let clock = ProcessTime::now();
@@ -132,7 +132,7 @@ fn code_active_set(problem: &Problem, iterations: usize) -> Result<(f64, f64)> {
 
 /// The coder of a method.
 fn coded(problem: &Problem, config: Config) -> Result<(f64, f64)> {
-    let (mut coder, _) = parts(&Config { beta: BETA, ..config }, &problem.dictionary)?;
+    let Parts { mut coder, .. } = parts(&Config { beta: BETA, ..config }, &problem.dictionary)?;
     let clock = ProcessTime::now();
     let coded = coder.code(&problem.sample, None)?;
     Ok((coded.total(), clock.elapsed().as_secs_f64()))

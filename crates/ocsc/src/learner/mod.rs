@@ -168,9 +168,17 @@ pub fn coder<T: Real>(config: &Config, dictionary: &Dictionary<T>, tol: f64) -> 
 }
 
 /// Makes the coder and the update that the method in `config` learns with, for those who put them together themselves.
-pub fn parts<T: Real>(config: &Config, dictionary: &Dictionary<T>) -> Result<(Box<dyn Coder<T>>, Box<dyn Update<T>>)> {
+pub fn parts<T: Real>(config: &Config, dictionary: &Dictionary<T>) -> Result<Parts<T>> {
     let coder = config.method.coder(dictionary, &config.coding(config.tol))?;
-    Ok((coder, config.method.update(&config.updating())?))
+    Ok(Parts { coder, update: config.method.update(&config.updating())? })
+}
+
+/// Holds what a method learns with.
+pub struct Parts<T: Real> {
+    /// Codes samples, to the settings' tol.
+    pub coder: Box<dyn Coder<T>>,
+    /// Absorbs codes, and updates the dictionary.
+    pub update: Box<dyn Update<T>>,
 }
 
 /// Codes one sample for every beta, in the order given, each code starting from the one before. From large betas to small ones that

@@ -22,6 +22,7 @@ pub(crate) fn data_dir() -> Option<PathBuf> {
 
 use ocsc::settings::{Boundary, CoderConfig, StopRule};
 use ocsc::{Atom, Code, Config, Dictionary, Method, Real, Sample, Shape};
+use proptest::test_runner::RngSeed;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
@@ -230,8 +231,14 @@ pub(crate) fn with_threads<R: Send>(n: usize, f: impl FnOnce() -> R + Send) -> R
 }
 
 /// So many random cases, without files that remember failures: a failure prints its input.
+/// The same cases in every run, unless PROPTEST_RNG_SEED asks for others.
 pub(crate) fn cases(n: u32) -> proptest::test_runner::Config {
-    proptest::test_runner::Config { cases: n, failure_persistence: None, ..Default::default() }
+    let default = proptest::test_runner::Config::default();
+    let rng_seed = match default.rng_seed {
+        RngSeed::Random => RngSeed::Fixed(n.into()),
+        given => given,
+    };
+    proptest::test_runner::Config { cases: n, failure_persistence: None, rng_seed, ..default }
 }
 
 /// Settings of a small learning problem for the paper's method; `fast.rs` runs the other.
