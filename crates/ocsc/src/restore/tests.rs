@@ -199,7 +199,10 @@ fn signals_lose_their_noise() {
         Options { sigma: Some(0.2), ..Options::default() },
         Options::default(),
         Options { learn_here: false, ..Options::default() },
-        Options { dictionary: Some(learn(&[clean.clone()], 40, 24, 0.1, 3).unwrap()), ..Options::default() },
+        Options {
+            dictionary: Some(learn(std::slice::from_ref(&clean), 40, 24, 0.1, 3).unwrap()),
+            ..Options::default()
+        },
     ];
     let learned = ways[3].dictionary.as_ref().unwrap();
     assert_eq!((learned.shape().width, learned.shape().pixels(), learned.rank()), (24, 24, 1));
