@@ -84,7 +84,7 @@ fn a_run_has_a_page_and_a_model_a_sentence() {
     bench.learn("photos --test-fraction 0.34 --passes 2 --report page.html --out m.safetensors").ok();
     let page = bench.text("page.html");
     for words in
-        ["Training objective", "Test objective", "photos --test-fraction 0.34", "difference drawn up to", "PSNR"]
+        ["Training objective", "Test objective", "photos --test-fraction 0.34", "Scale of the difference", "PSNR"]
     {
         assert!(page.contains(words), "{words}");
     }

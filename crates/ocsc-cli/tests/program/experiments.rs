@@ -90,10 +90,29 @@ fn a_report_of_logs_has_the_values_of_the_runs() {
     let svg = roxmltree::Document::parse(&svg).unwrap();
     assert_eq!(svg.descendants().filter(|n| n.attribute("class") == Some("band")).count(), 1);
     let page = page(&bench, "r.html");
-    assert_eq!((page.charts, page.images), (2, 2), "objective and PSNR; a dictionary for each name");
+    assert_eq!((page.charts, page.images), (3, 2), "objective, PSNR and training steps; a dictionary for each name");
+    assert_eq!(csv(&bench, "r-figures/runs-training-objective.csv")["a"].len(), 12, "every step");
     assert!(page.text.contains("The peak of the PSNR"), "{}", page.text);
     let row = page.rows.iter().find(|row| row[0] == "a").unwrap();
     assert!(row[1].contains(" ± ") && row[7] == "2", "{row:?}");
+    let passes = page.rows.iter().find(|row| row[0] == "passes").unwrap();
+    assert_eq!(passes[1], "a: 3; alone: 1", "the settings come from the models beside the logs");
+}
+
+#[test]
+fn logs_of_unlike_runs_have_no_winner() {
+    let bench = Bench::with_data(4);
+    for (name, beta) in [("a", 0.1), ("b", 0.5)] {
+        for seed in [0, 1] {
+            let files = format!("--log {name}-seed{seed}.jsonl --out {name}-seed{seed}.safetensors");
+            bench.learn(&format!("train.npy --test test.npy --beta {beta} --seed {seed} {files}")).ok();
+        }
+    }
+    bench.run("report a-seed0.jsonl a-seed1.jsonl b-seed0.jsonl b-seed1.jsonl --out r.html").ok();
+    let page = page(&bench, "r.html");
+    assert_eq!(page.bold, [""; 0]);
+    assert!(page.text.contains("nothing is bold"), "{}", page.text);
+    assert!(page.rows.iter().any(|row| row[0] == "beta" && row[1] == "a: 0.1; b: 0.5"), "{:?}", page.rows);
 }
 
 #[test]
@@ -115,7 +134,8 @@ fn methods_are_compared_on_ones_own_data() {
     assert!(ran.stderr.contains("1 of 4: ocsc, seed 0") && ran.stdout.contains("open c/report.html"), "{}", ran.stderr);
     let page = page(&bench, "c/report.html");
     // Two dictionaries, and a triplet of each method.
-    assert_eq!((page.charts, page.images), (2, 2 + 2 * 3));
+    assert_eq!((page.charts, page.images), (3, 2 + 2 * 3));
+    assert_eq!(bench.text("c/report.html").matches("class=\"scale\"").count(), 2, "differences have a scale");
     assert!(page.bold.len() >= 2 && page.bold.iter().all(|b| b.contains('±')), "{:?}", page.bold);
     assert!(page.text.contains("ocsc: test.npy[0]"));
     assert!(page.text.contains("ocsc compare train.npy --test test.npy"));

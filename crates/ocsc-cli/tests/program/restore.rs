@@ -119,7 +119,7 @@ fn blurred_small_and_speckled_photos_and_mosaics_become_photos() {
     let (was, is) = figures(&format!("denoise speckled.png --loss l1 {reference} --report page.html --out clear"));
     assert!(is > was.unwrap() + 5.0, "{was:?} {is}");
     let page = String::from_utf8(bench.read("page.html")).unwrap();
-    for words in ["before", "after", "PSNR", "difference drawn up to", "ocsc denoise speckled.png"] {
+    for words in ["before", "after", "PSNR", "Scale of the difference", "ocsc denoise speckled.png"] {
         assert!(page.contains(words), "{words}");
     }
     assert!(!bench.path("page-figures").exists());
