@@ -19,10 +19,6 @@ pub use crate::setting;
 pub use crate::setting::{Kind, Setting};
 pub use crate::update::{BlockDescentConfig, Forgetting, UpdateConfig};
 
-/// Codes that are learned from need not be closer to optimal than this. Chosen on held-out training images of Fruit, City, CIFAR-10 and an
-/// ECG, among 0.01, 0.1, 0.2 and 0.3: the largest that learns as well as 0.01 on all of them.
-const LEARN_TOL: f64 = 0.2;
-
 settings! {
     /// Holds the settings of learning and coding. `Config::default()` is the paper's experiment: K = 100, 11x11, beta = 1.
     pub struct Config at "" {
@@ -200,8 +196,7 @@ impl Config {
 
     /// Returns the settings of the coder that the method learns with.
     pub(crate) fn learning(&self) -> CodingConfig {
-        let loose = if self.method.obeys(Part::ActiveSet) { LEARN_TOL } else { 0.0 };
-        let mut coding = self.coding(self.active_set.learn_tol.unwrap_or(self.tol.max(loose)));
+        let mut coding = self.coding(self.active_set.learn_tol.unwrap_or(self.tol));
         // Statistics are of codes that the penalty made.
         coding.active_set.refit = false;
         if self.method.is_batch() {

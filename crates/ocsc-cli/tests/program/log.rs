@@ -62,7 +62,7 @@ fn steps_passes_and_one_end() {
         assert_eq!(tested, line["event"] != "step", "{line}");
         assert_eq!(tested, line["test_psnr"].is_f64() && line["psnr_peak"].is_f64(), "{line}");
         assert_eq!(line["event"] != "end", line["objective"].is_f64(), "{line}");
-        assert!(line["gap"].as_f64().is_none_or(|gap| gap <= 0.2), "{line}");
+        assert!(line["gap"].as_f64().is_none_or(|gap| gap <= 0.01), "{line}");
     }
     let evaluated = bench.run("evaluate m.safetensors test.npy --json").ok().json();
     assert_eq!(lines[6]["test_objective"], evaluated["objective"]);

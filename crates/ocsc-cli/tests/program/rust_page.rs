@@ -7,7 +7,7 @@ fn learn(images: &[Vec<f32>], side: usize) -> ocsc::Result<Online<f32>> {
     let mut learner = Online::new(config, 1)?;
     for image in images {
         let step = learner.partial_fit(&Sample::new(Shape::image(side, side), image.clone())?)?;
-        assert!(step.gap() <= 0.2);
+        assert!(step.gap() <= 0.01);
     }
     Ok(learner)
 }

@@ -5,7 +5,7 @@ use ocsc::checkpoint::{load, save};
 use ocsc::learner::Step;
 use ocsc::preprocess::Preprocess;
 use ocsc::run::{Init, Run};
-use ocsc::settings::{ActiveSetConfig, BlockDescentConfig, Boundary};
+use ocsc::settings::{BlockDescentConfig, Boundary};
 use ocsc::train::{Observer, Progress, Snapshot, TrainOptions, train};
 use ocsc::{Config, Dictionary, Online, Real, Result, Sample, Shape};
 use std::ops::ControlFlow;
@@ -149,8 +149,7 @@ fn beats_of_a_heart_are_learned_once() {
     let learned = |recenter: bool| {
         let block_descent = BlockDescentConfig { recenter, ..BlockDescentConfig::default() };
         let shape = Config { n_filters: 6, filter_shape: vec![120], boundary: Boundary::Free, ..Config::default() };
-        let active_set = ActiveSetConfig { learn_tol: Some(0.01), ..ActiveSetConfig::default() };
-        let config = Config { passes: 6, block_descent, active_set, ..shape };
+        let config = Config { passes: 6, block_descent, ..shape };
         let mut run = Run::new(config).init(Init::Patches).beta_ratio(0.5).start(&windows).unwrap();
         run.train(&windows, None, &mut Watch::default()).unwrap();
         run.learner().dictionary().clone()
