@@ -272,7 +272,7 @@
         draw("text", { x: left - 6, y: y(v) + 4, "text-anchor": "end" }, svg).textContent = unit === "%" ? percent(v) : digits(v, 4);
       }
       const inTime = by("over").value === "1";
-      for (const v of ticks(first, last, Math.max(2, Math.floor(width / 110)))) {
+      for (const v of ticks(first, last, Math.max(2, Math.floor(width / 110))).filter((v) => inTime || Number.isInteger(v))) {
         draw("text", { x: x(v), y: height - 6, "text-anchor": "middle" }, svg).textContent = inTime ? time(v) : v.toLocaleString("en");
       }
       const path = points.map((p, i) => `${i ? "L" : "M"}${x(p[0]).toFixed(1)} ${y(p[1]).toFixed(1)}`).join("");
@@ -294,7 +294,7 @@
     const { train, test } = frame;
     by("curves-part").hidden = train.length === 0 && test.length === 0;
     if (by("curves-part").hidden) return;
-    const where = (source) => `${source[0].toLocaleString("en")} samples, ${time(source[1])}`;
+    const where = (source) => `${source[0].toLocaleString("en")} ${source[0] === 1 ? "sample" : "samples"}, ${time(source[1])}`;
     chart("train", "Training objective", "train", train.map((p) => [p[over], p[2], p]), (p) => `${digits(p[1], 5)} after ${where(p[2])}`);
     chart("test", "Test objective", "test", test.map((p) => [p[over], p[2], p]),
       (p) => `${digits(p[1], 5)} after ${where(p[2])}${p[2][3] === null ? "" : `, PSNR ${digits(p[2][3])} dB`}`);

@@ -12,6 +12,9 @@
 //! `guard.rs` says who is let in: on a loopback address everybody who names it in the address bar, and elsewhere who has the token.
 //! Only the two buttons take anything but GET, and always with the token.
 
+// What opens a page stays in place without the server, and says that there is none.
+#![cfg_attr(not(feature = "server"), allow(dead_code, reason = "the server alone uses it"))]
+
 mod board;
 mod camera;
 mod curve;
