@@ -263,8 +263,8 @@ class Parameters:
         nonzeros : int, optional
             Instead of beta: codes of at most this many non-zeros per sample (method ocsc).
         learn_tol : float, optional
-            While learning, codes are this close to optimal; as tol says by default. 0.1 learns nearly as well in less
-            time (methods ocsc, sgd, aocdl, scsc).
+            While learning, codes are this close to optimal; as tol says by default. 0.1 learns nearly as well in
+            less time (methods ocsc, sgd, aocdl, scsc).
         base_filters : int, default=0
             Filters are linear combinations of this many base filters: one set of weights for all samples (method
             ocsc, where 0 leaves the filters free), or one for every sample (method scsc, where 0 is a tenth of the
