@@ -4,8 +4,8 @@ use crate::board::{Board, Phase};
 use crate::curve::{Curve, TestPoint, thin};
 use crate::draw::{MOST_VALUES, draw_filters, draw_sample};
 use crate::frame::{About, Frame, Now, SampleView};
-use crate::memory;
 use ocsc::learner::Step;
+use ocsc::memory;
 use ocsc::train::{Evaluation, Learned, Progress, Snapshot};
 use ocsc::{Dictionary, Real};
 use std::collections::VecDeque;
@@ -231,7 +231,8 @@ impl<'a> Camera<'a> {
         let (about, mut now, sample) = (self.about.clone(), self.now.clone(), self.sample.clone());
         let (train, test) = (self.train.points(), self.tests.clone());
         self.board.put(Box::new(move || {
-            (now.memory, now.peak_memory) = memory::of_process();
+            let bytes = |bytes: Option<usize>| bytes.map(|bytes| bytes as u64);
+            (now.memory, now.peak_memory) = (bytes(memory::held()), bytes(memory::peak()));
             let filters = Some(draw_filters(&dictionary, &used));
             let samples = sample.iter().filter_map(|sample| Option::clone(sample)).collect();
             Frame { about, now: Some(now), train, test, filters, samples, ended, ..Frame::default() }

@@ -23,7 +23,6 @@ mod frame;
 mod guard;
 mod listen;
 mod live;
-mod memory;
 mod page;
 #[cfg(feature = "server")]
 mod server;

@@ -6,7 +6,7 @@ use crate::text::{counted, size};
 use crate::{Config, Error, Method, Real, Result, Shape};
 
 pub use crate::method::Memory;
-pub use crate::system::{available, total};
+pub use crate::system::{available, held, peak, total};
 pub use crate::system::{ensure_free, ensure_within};
 
 /// Returns what learning holds, with `n_samples` samples of (at most) this shape and filters of this shape.

@@ -36,8 +36,42 @@ pub fn total() -> Option<usize> {
     meminfo("MemTotal:")
 }
 
+/// Returns the bytes that this process holds, where the system says.
+pub fn held() -> Option<usize> {
+    line_of("/proc/self/status", "VmRSS:")
+}
+
+/// Returns the most bytes that this process has held, where the system says.
+pub fn peak() -> Option<usize> {
+    line_of("/proc/self/status", "VmHWM:")
+}
+
 fn meminfo(name: &str) -> Option<usize> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    line_of("/proc/meminfo", name)
+}
+
+fn line_of(file: &str, name: &str) -> Option<usize> {
+    bytes_of(&std::fs::read_to_string(file).ok()?, name)
+}
+
+/// Reads the number of kilobytes on the line that begins with this name.
+fn bytes_of(text: &str, name: &str) -> Option<usize> {
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     Some(1024 * line.trim().strip_suffix("kB")?.trim().parse::<usize>().ok()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn peak_memory() {
+        let of = |text| bytes_of(text, "VmHWM:");
+        assert_eq!(of("Name:\tocsc\nVmHWM:\t    2048 kB\nVmRSS:\t 1 kB\n"), Some(2048 * 1024));
+        assert_eq!(of("Name:\tocsc\n"), None);
+        if cfg!(target_os = "linux") {
+            let (held, peak) = (held().unwrap(), peak().unwrap());
+            assert!(peak > 1 << 20 && held > 1 << 20, "{held} {peak}");
+        }
+    }
 }

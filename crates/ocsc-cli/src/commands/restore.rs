@@ -114,7 +114,7 @@ fn run(
 ) -> Result<()> {
     let reading = SourceOptions { axes: args.axes.clone(), recursive: args.recursive, ..reading.clone() };
     let source = Source::open(&args.images, &reading)?;
-    let like = SourceOptions { mask: None, nan_is_missing: false, ..reading.clone() };
+    let like = SourceOptions { mask: None, nan_is_missing: false, ..reading };
     let references = References::open(args.reference.as_deref(), &like, &source)?;
     let dictionary = args.model.as_ref().map(|path| model::load::<f32>(path, console)).transpose()?;
     let dictionary = dictionary.map(|saved| saved.dictionary);
@@ -136,10 +136,6 @@ fn run(
         let image: Sample<f32> = source.get(i)?;
         let is_signal = image.shape().height == 1;
         n_signals += usize::from(is_signal);
-        ensure!(
-            !is_signal || reading.whole_recordings,
-            "{name}: expected an image, found a signal, which only `ocsc denoise` takes"
-        );
         ensure!(
             args.report.is_none() || !is_signal,
             "--report: expected images, which can be shown, found a signal in {name}"

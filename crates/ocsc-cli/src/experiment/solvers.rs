@@ -96,7 +96,7 @@ fn dictionary_admm(problem: &Problem, iterations: usize) -> Result<(f64, f64)> {
     dictionary(problem, Method::OcscPaper, iterations)
 }
 
-/// That of OCDL2.
+/// The update of OCDL2.
 fn dictionary_fista(problem: &Problem, iterations: usize) -> Result<(f64, f64)> {
     dictionary(problem, Method::Ocdl2, iterations)
 }

@@ -25,7 +25,7 @@ pub(crate) const SKIP: &str = "--skip-small passes over such samples";
 pub(crate) struct ToLearn {
     /// The samples to learn from, or pieces of them.
     pub(crate) source: Source,
-    /// Those to test on.
+    /// The samples to test on.
     pub(crate) test: Option<Source>,
     /// The size of the pieces; none of whole samples.
     pub(crate) tile: Option<Size>,

@@ -99,12 +99,7 @@ pub(crate) fn read_records(path: &Path) -> Result<Vec<Record>> {
 
 /// The most memory this process has held, where the system tells (Linux: VmHWM).
 pub(crate) fn peak_rss_bytes() -> Option<u64> {
-    parse_peak(&std::fs::read_to_string("/proc/self/status").ok()?)
-}
-
-fn parse_peak(status: &str) -> Option<u64> {
-    let value = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    value.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib * 1024)
+    ocsc::memory::peak().map(|bytes| bytes as u64)
 }
 
 #[cfg(test)]
@@ -178,14 +173,5 @@ pub(crate) mod tests {
         assert!(format!("{:#}", read_records(log.path()).unwrap_err()).contains("dance"));
         assert!(format!("{:#}", read_records(Path::new("no/such.jsonl")).unwrap_err()).contains("no/such.jsonl"));
         assert_eq!(read_records(file("").path()).unwrap(), []);
-    }
-
-    #[test]
-    fn peak_memory() {
-        assert_eq!(parse_peak("Name:\tocsc\nVmHWM:\t    2048 kB\nVmRSS:\t 1 kB\n"), Some(2048 * 1024));
-        assert_eq!(parse_peak("Name:\tocsc\n"), None);
-        if cfg!(target_os = "linux") {
-            assert!(peak_rss_bytes().unwrap() > 1 << 20);
-        }
     }
 }

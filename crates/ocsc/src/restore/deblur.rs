@@ -2,13 +2,14 @@
 
 use super::invert::Inversion;
 use super::observe::{Blur, Kernel, consistent};
-use super::{Frame, MOST, Options, noise, start};
+use super::{Frame, MOST, Options, noise, signal, start};
 use crate::monitor::Monitor;
 use crate::{Error, Result, Sample};
 
 /// Returns an image (channels, 1, height, width) that gives the one at hand when it is blurred by `kernel`.
 pub fn deblur(image: &Sample<f32>, kernel: &Kernel, options: &Options, monitor: &dyn Monitor) -> Result<Sample<f32>> {
     let shape = image.shape();
+    signal::check_image(shape)?;
     if image.mask().is_some() {
         return Err(Error::invalid(
             "image to deblur",

@@ -5,7 +5,7 @@
 //! coefficients come from what was observed, which is put back.
 
 use super::invert::Inversion;
-use super::{Frame, Options, start};
+use super::{Frame, Options, signal, start};
 use crate::monitor::Monitor;
 use crate::{Error, Result, Sample, Shape};
 use std::fmt;
@@ -55,6 +55,7 @@ pub fn demosaic(
     monitor: &dyn Monitor,
 ) -> Result<Sample<f32>> {
     let shape = mosaic.shape();
+    signal::check_image(shape)?;
     if mosaic.mask().is_some() || shape.channels != 1 {
         let found = if mosaic.mask().is_some() { "a mask".to_owned() } else { shape.to_string() };
         return Err(Error::invalid("mosaic", "one channel, all of it observed", found));

@@ -5,13 +5,14 @@
 
 use super::frame::Frame;
 use super::invert::Inversion;
-use super::{Options, fill, start};
+use super::{Options, fill, signal, start};
 use crate::monitor::Monitor;
 use crate::{Error, Result, Sample, random};
 use rand::RngExt;
 
 /// Returns an image with what was not observed filled in; observed values are kept.
 pub fn inpaint(image: &Sample<f32>, options: &Options, monitor: &dyn Monitor) -> Result<Sample<f32>> {
+    signal::check_image(image.shape())?;
     let Some(seen) = seen(image) else {
         return Frame::new(image.shape(), start::start(image.shape(), options.dictionary.as_ref())?.shape)
             .map(|_| image.clone());

@@ -1,13 +1,24 @@
 //! Signals are images of one column: (channels, 1, 1, length) has the same values in the same order as (channels, 1, length, 1), of which
 //! bands of rows can be coded side by side.
 
-use crate::{Sample, Shape};
+use crate::{Error, Result, Sample, Shape};
 
 /// Returns a signal as an image of one column; none of what is an image already.
 pub(super) fn column(sample: &Sample<f32>) -> Option<Sample<f32>> {
-    let shape = sample.shape();
-    let is_signal = shape.depth == 1 && shape.height == 1 && shape.width > 1;
-    is_signal.then(|| sample.clone().with_shape(turned(shape)))
+    is_signal(sample.shape()).then(|| sample.clone().with_shape(turned(sample.shape())))
+}
+
+/// Refuses signals.
+pub(super) fn check_image(shape: Shape) -> Result<()> {
+    if is_signal(shape) {
+        let expected = "an image, since only `denoise` takes signals";
+        return Err(Error::invalid("sample", expected, format!("a signal of {} values", shape.width)));
+    }
+    Ok(())
+}
+
+fn is_signal(shape: Shape) -> bool {
+    shape.depth == 1 && shape.height == 1 && shape.width > 1
 }
 
 /// Returns an image of one column as a signal.

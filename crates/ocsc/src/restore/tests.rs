@@ -260,3 +260,20 @@ fn a_monitor_ends_the_work() {
     assert!(stopped(denoise(&image, &Options { sigma: Some(0.1), ..Options::default() }, &Never)));
     assert!(stopped(inpaint(&masked(&image, 1), &Options::default(), &Never)));
 }
+
+#[test]
+fn signals_are_denoised_and_nothing_else() {
+    let signal: Sample<f32> = synthetic_signal(1, 200).unwrap().cast().unwrap();
+    let options = Options::default();
+    let kernel = Kernel::gaussian(1.0).unwrap();
+    let refused = [
+        inpaint(&signal, &options, &Silent),
+        deblur(&signal, &kernel, &options, &Silent),
+        upscale(&signal, 2, &options, &Silent),
+        demosaic(&signal, "RGGB".parse().unwrap(), &options, &Silent),
+    ];
+    for result in refused {
+        let message = result.unwrap_err().to_string();
+        assert!(message.contains("an image") && message.contains("a signal of 200 values"), "{message}");
+    }
+}

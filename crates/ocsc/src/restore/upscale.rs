@@ -2,7 +2,7 @@
 
 use super::invert::Inversion;
 use super::observe::{Shrink, consistent, resample, taps, transposed};
-use super::{Frame, MOST, Options, start};
+use super::{Frame, MOST, Options, signal, start};
 use crate::monitor::Monitor;
 use crate::{Error, Result, Sample, Shape};
 
@@ -10,6 +10,7 @@ use crate::{Error, Result, Sample, Shape};
 /// it is made smaller.
 pub fn upscale(image: &Sample<f32>, factor: usize, options: &Options, monitor: &dyn Monitor) -> Result<Sample<f32>> {
     let small = image.shape();
+    signal::check_image(small)?;
     if image.mask().is_some() {
         let expected = "observed values only (`inpaint` fills the others in)";
         return Err(Error::invalid("image to upscale", expected, "a mask"));

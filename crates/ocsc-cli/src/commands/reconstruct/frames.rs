@@ -61,7 +61,7 @@ pub(super) fn run(
 /// The frames of a file, while they are written.
 struct Frames {
     is_y4m: bool,
-    /// That of the first frame.
+    /// The shape of the first frame, once there is one.
     shape: Option<Shape>,
     count: usize,
 }
