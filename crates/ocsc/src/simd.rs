@@ -16,8 +16,8 @@ const VARIABLE: &str = "OCSC_SIMD";
 pub(crate) enum Unit {
     /// AVX-512 F and VL, perhaps with products of 8-bit numbers.
     Avx512 { vnni: bool },
-    /// AVX2 and FMA.
-    Avx2,
+    /// AVX2 and FMA, perhaps with products of 8-bit numbers.
+    Avx2 { vnni: bool },
     /// What every processor of the architecture has.
     Portable,
 }
@@ -32,12 +32,13 @@ impl Unit {
     }
 }
 
-/// Names the vector unit that the coder's kernels run on: `avx512 vnni`, `avx512`, `avx2` or `portable`.
+/// Names the vector unit that the coder's kernels run on: `avx512 vnni`, `avx512`, `avx2 vnni`, `avx2` or `portable`.
 pub fn unit() -> &'static str {
     match Unit::present() {
         Unit::Avx512 { vnni: true } => "avx512 vnni",
         Unit::Avx512 { vnni: false } => "avx512",
-        Unit::Avx2 => "avx2",
+        Unit::Avx2 { vnni: true } => "avx2 vnni",
+        Unit::Avx2 { vnni: false } => "avx2",
         Unit::Portable => "portable",
     }
 }
@@ -58,7 +59,7 @@ pub fn check() -> Result<()> {
 fn chosen(asked: Option<&str>, widest: Unit) -> Unit {
     match (asked, widest) {
         (Some("portable"), _) => Unit::Portable,
-        (Some("avx2"), Unit::Avx512 { .. }) => Unit::Avx2,
+        (Some("avx2"), Unit::Avx512 { .. } | Unit::Avx2 { .. }) => Unit::Avx2 { vnni: false },
         _ => widest,
     }
 }
@@ -68,7 +69,7 @@ fn widest() -> Unit {
     if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
         let avx512 = is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vl");
         let vnni = is_x86_feature_detected!("avx512vnni");
-        return if avx512 { Unit::Avx512 { vnni } } else { Unit::Avx2 };
+        return if avx512 { Unit::Avx512 { vnni } } else { Unit::Avx2 { vnni: is_x86_feature_detected!("avxvnni") } };
     }
     Unit::Portable
 }
@@ -93,7 +94,7 @@ pub(crate) fn dispatch<K: Kernel>(kernel: K) -> K::Output {
         Unit::Avx512 { .. } if K::WIDEST => unsafe { avx512(kernel) },
         // SAFETY: the features that `avx2` enables were detected on this machine.
         #[cfg(target_arch = "x86_64")]
-        Unit::Avx512 { .. } | Unit::Avx2 => unsafe { avx2(kernel) },
+        Unit::Avx512 { .. } | Unit::Avx2 { .. } => unsafe { avx2(kernel) },
         _ => kernel.run::<{ cfg!(target_arch = "aarch64") }>(),
     }
 }
@@ -116,11 +117,12 @@ mod tests {
 
     #[test]
     fn a_lesser_unit_can_be_asked_for_but_not_a_greater_one() {
-        let full = Unit::Avx512 { vnni: true };
+        let (full, avx2) = (Unit::Avx512 { vnni: true }, Unit::Avx2 { vnni: false });
         assert_eq!(chosen(None, full), full);
-        assert_eq!(chosen(Some("avx2"), full), Unit::Avx2);
-        assert_eq!(chosen(Some("portable"), Unit::Avx2), Unit::Portable);
-        assert_eq!(chosen(Some("avx512"), Unit::Avx2), Unit::Avx2);
-        assert_eq!(chosen(Some("sse9"), Unit::Avx2), Unit::Avx2);
+        assert_eq!(chosen(Some("avx2"), full), avx2);
+        assert_eq!(chosen(Some("avx2"), Unit::Avx2 { vnni: true }), avx2);
+        assert_eq!(chosen(Some("portable"), avx2), Unit::Portable);
+        assert_eq!(chosen(Some("avx512"), avx2), avx2);
+        assert_eq!(chosen(Some("sse9"), avx2), avx2);
     }
 }

@@ -17,7 +17,7 @@
 //!
 //! | unit | instruction | levels of the residual |
 //! |---|---|---|
-//! | AVX-512 VNNI | `vpdpbusd`: four products and their sum, to 32 bits | L = 127 |
+//! | AVX-512 VNNI, AVX-VNNI | `vpdpbusd`: four products and their sum, to 32 bits | L = 127 |
 //! | AVX2 | `vpmaddubsw`: two products and their sum, to 16 bits | L = 63, fewer where a sum could leave 16 bits |
 
 #[cfg(target_arch = "x86_64")]
@@ -30,6 +30,8 @@ use super::frame::{Frame, LANES};
 use crate::Real;
 use crate::simd::{Kernel, Unit, dispatch};
 use rayon::prelude::*;
+#[cfg(target_arch = "x86_64")]
+use std::arch::x86_64::__m512;
 
 /// Numbers per lane.
 const QUAD: usize = 4;
@@ -53,7 +55,9 @@ const SQUARES: f32 = 1_000.0;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sums {
     /// AVX-512 VNNI: in 32 bits.
-    Wide,
+    Wide512,
+    /// AVX-VNNI: in 32 bits.
+    Wide256,
     /// AVX2: in two halves of 16 bits, modulo 2^16.
     Narrow,
 }
@@ -62,8 +66,9 @@ impl Sums {
     /// What the processor can do.
     fn present() -> Option<Self> {
         match Unit::present() {
-            Unit::Avx512 { vnni: true } => Some(Sums::Wide),
-            Unit::Avx512 { vnni: false } | Unit::Avx2 => Some(Sums::Narrow),
+            Unit::Avx512 { vnni: true } => Some(Sums::Wide512),
+            Unit::Avx2 { vnni: true } => Some(Sums::Wide256),
+            Unit::Avx512 { vnni: false } | Unit::Avx2 { vnni: false } => Some(Sums::Narrow),
             Unit::Portable => None,
         }
     }
@@ -71,7 +76,7 @@ impl Sums {
     /// The most levels on either side of zero.
     fn levels(self) -> f64 {
         match self {
-            Sums::Wide => 127.0,
+            Sums::Wide512 | Sums::Wide256 => 127.0,
             Sums::Narrow => 63.0,
         }
     }
@@ -80,7 +85,7 @@ impl Sums {
     fn start(self, totals: [i32; 2]) -> i32 {
         let [low, high] = totals.map(|total| -i32::from(self.zero()) * total);
         match self {
-            Sums::Wide => low + high,
+            Sums::Wide512 | Sums::Wide256 => low + high,
             Sums::Narrow => (low & 0xffff) | (high << 16),
         }
     }
@@ -88,7 +93,7 @@ impl Sums {
     /// The level 0 as an unsigned number.
     fn zero(self) -> u8 {
         match self {
-            Sums::Wide => 128,
+            Sums::Wide512 | Sums::Wide256 => 128,
             Sums::Narrow => 64,
         }
     }
@@ -104,7 +109,7 @@ fn step<T: Real>(sums: Sums, filter: &[&[T]], rows: usize) -> f64 {
         f64::max(squares[0], squares[1]).sqrt()
     };
     let finest = match sums {
-        Sums::Wide => peak / 127.0,
+        Sums::Wide512 | Sums::Wide256 => peak / 127.0,
         Sums::Narrow => filter.chunks(rows).map(halves).fold(peak / 127.0, |m, norm| m.max(norm / NARROW_NORM)),
     };
     if finest > 0.0 { finest } else { 1.0 }
@@ -155,15 +160,33 @@ struct CoarseLine<'a> {
     signed: bool,
 }
 
-/// What becomes of the strengths |c_k| / w_k at N positions from column x on.
+/// What becomes of the strengths |c_k| / w_k at positions from column x on.
 trait Take {
+    /// Takes the strengths of filter k at N positions.
     fn take<const N: usize>(&mut self, x: usize, k: usize, strengths: [f32; N]);
+
+    /// Takes the strengths of filters from k on at the positions of a vector.
+    ///
+    /// # Safety
+    ///
+    /// The processor must have AVX-512 F.
+    #[cfg(target_arch = "x86_64")]
+    #[expect(unsafe_code, reason = "methods of traits are compiled for a vector unit only if they are unsafe")]
+    unsafe fn take_vectors<const F: usize>(&mut self, x: usize, k: usize, strengths: &[__m512; F]);
 }
 
 impl Take for Line<f32> {
     #[inline(always)]
     fn take<const N: usize>(&mut self, x: usize, k: usize, strengths: [f32; N]) {
         self.rank(x, k as f32, strengths);
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[expect(unsafe_code, reason = "as the trait declares it")]
+    #[target_feature(enable = "avx512f")]
+    #[inline]
+    unsafe fn take_vectors<const F: usize>(&mut self, x: usize, k: usize, strengths: &[__m512; F]) {
+        x86::rank(self, x, k, strengths);
     }
 }
 
@@ -193,7 +216,21 @@ impl Take for Survivors {
             any |= s > self.cut;
         }
         if any {
-            self.note(x, k, &strengths);
+            let above = strengths.iter().enumerate().fold(0, |above, (i, s)| above | u32::from(*s > self.cut) << i);
+            self.note(x, k, above);
+        }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[expect(unsafe_code, reason = "as the trait declares it")]
+    #[target_feature(enable = "avx512f")]
+    #[inline]
+    unsafe fn take_vectors<const F: usize>(&mut self, x: usize, k: usize, strengths: &[__m512; F]) {
+        for (f, strengths) in strengths.iter().enumerate() {
+            let above = x86::above(*strengths, self.cut);
+            if above != 0 {
+                self.note(x, k + f, above);
+            }
         }
     }
 }
@@ -203,13 +240,15 @@ impl Survivors {
         Survivors { cut: 0.0, width: frame.positions[2], n_filters, found: Vec::new(), columns: Vec::new() }
     }
 
+    /// Notes filter k at those columns from x on whose bits are set.
     #[inline(never)]
-    fn note(&mut self, x: usize, k: usize, strengths: &[f32]) {
-        let inside = self.width.saturating_sub(x).min(strengths.len());
-        for (i, s) in strengths[..inside].iter().enumerate() {
-            if *s > self.cut && k < self.n_filters {
-                self.found.push(Survivor { column: (x + i) as u32, filter: k as u32 });
+    fn note(&mut self, x: usize, k: usize, mut above: u32) {
+        while above != 0 {
+            let column = x + above.trailing_zeros() as usize;
+            if column < self.width && k < self.n_filters {
+                self.found.push(Survivor { column: column as u32, filter: k as u32 });
             }
+            above &= above - 1;
         }
     }
 }
@@ -226,7 +265,7 @@ impl CoarseFilters {
         let (groups, quads) = (n.div_ceil(GROUP), width.div_ceil(QUAD));
         let per_group = n_rows * quads * GROUP;
         let rows = match sums {
-            Sums::Wide => n_rows,
+            Sums::Wide512 | Sums::Wide256 => n_rows,
             Sums::Narrow => (NARROW_TAPS / width).clamp(1, n_rows),
         };
         let mut taps = vec![[0_i8; QUAD]; groups * per_group];
@@ -298,7 +337,8 @@ impl CoarseFilters {
         #[expect(unsafe_code, reason = "calls of functions for vector units that were detected")]
         unsafe {
             match self.sums {
-                Sums::Wide => x86::wide(self, canvas, &line, to),
+                Sums::Wide512 => x86::wide512(self, canvas, &line, to),
+                Sums::Wide256 => x86::wide256(self, canvas, &line, to),
                 Sums::Narrow => x86::narrow(self, canvas, &line, to),
             }
         }
@@ -326,7 +366,7 @@ impl CoarseCanvas {
                 dispatch(Round { values, step, zero: sums.zero(), levels });
             });
             let excess = match sums {
-                Sums::Wide => 0.0,
+                Sums::Wide512 | Sums::Wide256 => 0.0,
                 Sums::Narrow => {
                     filters.narrowest * longest_window(frame, filters.rows, &squares(&levels, sums)) / LARGEST_SUM
                 }

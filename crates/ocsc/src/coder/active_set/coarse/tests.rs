@@ -29,11 +29,15 @@ fn twin(filters: &CoarseFilters, canvas: &CoarseCanvas, frame: &Frame, k: usize,
 
 /// What this machine can do.
 fn units() -> Vec<Sums> {
-    match Sums::present() {
-        None => Vec::new(),
-        Some(Sums::Narrow) => vec![Sums::Narrow],
-        Some(Sums::Wide) => vec![Sums::Wide, Sums::Narrow],
+    let mut units = match Sums::present() {
+        None => return Vec::new(),
+        Some(Sums::Wide512) => vec![Sums::Wide512, Sums::Narrow],
+        Some(_) => vec![Sums::Narrow],
+    };
+    if is_x86_feature_detected!("avxvnni") {
+        units.push(Sums::Wide256);
     }
+    units
 }
 
 /// A canvas of noise with a loud corner, and its largest value.

@@ -1,10 +1,13 @@
 //! The kernels: sums of products of 8 bits for three filters at a time and as many positions as the registers hold.
 
 use super::{CoarseCanvas, CoarseFilters, CoarseLine, GROUP, QUAD, Take};
+use crate::coder::active_set::correlate::Line;
 use crate::coder::active_set::field::{of_filter, take_off};
 use std::arch::x86_64::{
-    _mm256_add_epi16, _mm256_add_epi32, _mm256_loadu_si256, _mm256_madd_epi16, _mm256_maddubs_epi16, _mm256_set1_epi16,
-    _mm256_set1_epi32, _mm256_setzero_si256, _mm512_dpbusd_epi32, _mm512_loadu_si512, _mm512_set1_epi32,
+    __m512, __m512i, _CMP_GT_OQ, _mm256_add_epi16, _mm256_add_epi32, _mm256_dpbusd_avx_epi32, _mm256_loadu_si256,
+    _mm256_madd_epi16, _mm256_maddubs_epi16, _mm256_set1_epi16, _mm256_set1_epi32, _mm256_setzero_si256, _mm512_abs_ps,
+    _mm512_cmp_ps_mask, _mm512_cvtepi32_ps, _mm512_dpbusd_epi32, _mm512_loadu_si512, _mm512_mask_blend_ps,
+    _mm512_mul_ps, _mm512_set1_epi32, _mm512_set1_ps, _mm512_setzero_ps,
 };
 
 /// Positions per vector, and the most vectors at a time.
@@ -13,9 +16,9 @@ const WIDE_STRETCH: usize = 7;
 const NARROW: usize = 8;
 const NARROW_STRETCH: usize = 3;
 
-/// All filters on one line, in sums of 32 bits.
+/// All filters on one line, in sums of 32 bits and vectors of 512.
 #[target_feature(enable = "avx512f,avx512vnni")]
-pub(super) fn wide(filters: &CoarseFilters, canvas: &CoarseCanvas, line: &CoarseLine<'_>, to: &mut impl Take) {
+pub(super) fn wide512(filters: &CoarseFilters, canvas: &CoarseCanvas, line: &CoarseLine<'_>, to: &mut impl Take) {
     let vectors = line.length / WIDE;
     let stretches = vectors.div_ceil(WIDE_STRETCH);
     for group in 0..filters.scale.len() / GROUP {
@@ -69,9 +72,71 @@ fn wide_stretch<const V: usize>(
             }
         }
     }
+    let scale = scales(filters, canvas, group);
+    for v in 0..V {
+        let mut of_filters = [_mm512_set1_epi32(0); GROUP];
+        for f in 0..GROUP {
+            of_filters[f] = sums[f][v];
+        }
+        pass_vectors_on(line, group * GROUP, x + v * WIDE, &scale, &of_filters, to);
+    }
+}
+
+/// All filters on one line, in sums of 32 bits and vectors of 256.
+#[target_feature(enable = "avx2,avxvnni")]
+pub(super) fn wide256(filters: &CoarseFilters, canvas: &CoarseCanvas, line: &CoarseLine<'_>, to: &mut impl Take) {
+    let vectors = line.length / NARROW;
+    let stretches = vectors.div_ceil(NARROW_STRETCH);
+    for group in 0..filters.scale.len() / GROUP {
+        let mut done = 0;
+        for stretch in 0..stretches {
+            let end = vectors * (stretch + 1) / stretches;
+            let x = done * NARROW;
+            match end - done {
+                1 => wide256_stretch::<1>(filters, canvas, line, group, x, to),
+                2 => wide256_stretch::<2>(filters, canvas, line, group, x, to),
+                _ => wide256_stretch::<NARROW_STRETCH>(filters, canvas, line, group, x, to),
+            }
+            done = end;
+        }
+    }
+}
+
+/// V vectors of positions from column x on, for one group of filters.
+#[target_feature(enable = "avx2,avxvnni")]
+#[inline]
+fn wide256_stretch<const V: usize>(
+    filters: &CoarseFilters,
+    canvas: &CoarseCanvas,
+    line: &CoarseLine<'_>,
+    group: usize,
+    x: usize,
+    to: &mut impl Take,
+) {
+    let mut sums = [[_mm256_setzero_si256(); V]; GROUP];
+    for (f, sums) in sums.iter_mut().enumerate() {
+        *sums = [_mm256_set1_epi32(filters.start[group * GROUP + f]); V];
+    }
+    let quads = filters.quads;
+    let taps = &filters.taps[group * filters.per_group..][..filters.per_group];
+    for (start, taps) in line.starts.iter().zip(taps.chunks_exact(quads * GROUP)) {
+        let row = &canvas.quads[*start as usize + x..][..V * NARROW + (quads - 1) * QUAD];
+        for (j, taps) in taps.as_chunks::<GROUP>().0.iter().enumerate() {
+            #[expect(clippy::needless_range_loop, reason = "registers, by filter and vector")]
+            for v in 0..V {
+                // SAFETY: j < quads and v < V, so that the vector ends within the row, whose length was checked.
+                #[expect(unsafe_code, reason = "a check per load would take as long as the load")]
+                let u = unsafe { _mm256_loadu_si256(row.as_ptr().add(j * QUAD + v * NARROW).cast()) };
+                for f in 0..GROUP {
+                    sums[f][v] = _mm256_dpbusd_avx_epi32(sums[f][v], u, _mm256_set1_epi32(taps[f]));
+                }
+            }
+        }
+    }
+    let scale = scales(filters, canvas, group);
     for (f, sums) in sums.iter().enumerate() {
         for (v, sums) in sums.iter().enumerate() {
-            pass_on::<WIDE>(filters, canvas, line, group * GROUP + f, x + v * WIDE, bytemuck::cast(*sums), to);
+            pass_on::<NARROW>(line, group * GROUP + f, x + v * NARROW, scale[f], bytemuck::cast(*sums), to);
         }
     }
 }
@@ -140,26 +205,27 @@ fn narrow_stretch<const V: usize>(
             }
         }
     }
+    let scale = scales(filters, canvas, group);
     for (f, totals) in totals.iter().enumerate() {
         for (v, totals) in totals.iter().enumerate() {
-            let sums = bytemuck::cast(*totals);
-            pass_on::<NARROW>(filters, canvas, line, group * GROUP + f, x + v * NARROW, sums, to);
+            pass_on::<NARROW>(line, group * GROUP + f, x + v * NARROW, scale[f], bytemuck::cast(*totals), to);
         }
     }
 }
 
+/// What the sums of a group of filters are multiplied by.
+#[inline(always)]
+fn scales(filters: &CoarseFilters, canvas: &CoarseCanvas, group: usize) -> [f32; GROUP] {
+    let mut scales = [0.0; GROUP];
+    for f in 0..GROUP {
+        scales[f] = (filters.scale[group * GROUP + f] * canvas.step) as f32;
+    }
+    scales
+}
+
 /// Hands the sums of filter k at N positions from column x on over as strengths.
 #[inline(always)]
-fn pass_on<const N: usize>(
-    filters: &CoarseFilters,
-    canvas: &CoarseCanvas,
-    line: &CoarseLine<'_>,
-    k: usize,
-    x: usize,
-    sums: [i32; N],
-    to: &mut impl Take,
-) {
-    let scale = (filters.scale[k] * canvas.step) as f32;
+fn pass_on<const N: usize>(line: &CoarseLine<'_>, k: usize, x: usize, scale: f32, sums: [i32; N], to: &mut impl Take) {
     let mut strengths = [0.0; N];
     for i in 0..N {
         strengths[i] = sums[i] as f32 * scale;
@@ -173,6 +239,78 @@ fn pass_on<const N: usize>(
         }
     }
     to.take(x, k, strengths);
+}
+
+/// Hands the sums of F filters from k on, at the positions of a vector from column x on, over as strengths.
+#[target_feature(enable = "avx512f")]
+#[inline]
+fn pass_vectors_on<const F: usize>(
+    line: &CoarseLine<'_>,
+    k: usize,
+    x: usize,
+    scale: &[f32; F],
+    sums: &[__m512i; F],
+    to: &mut impl Take,
+) {
+    let mut strengths = [_mm512_setzero_ps(); F];
+    for f in 0..F {
+        strengths[f] = _mm512_mul_ps(_mm512_cvtepi32_ps(sums[f]), _mm512_set1_ps(scale[f]));
+    }
+    if !line.pulls.is_empty() {
+        for f in 0..F {
+            let mut numbers: [f32; WIDE] = bytemuck::cast(strengths[f]);
+            pull(line, k + f, x, &mut numbers);
+            strengths[f] = bytemuck::cast(numbers);
+        }
+    }
+    if !line.signed {
+        for f in 0..F {
+            strengths[f] = _mm512_abs_ps(strengths[f]);
+        }
+    }
+    // SAFETY: this function is compiled for AVX-512 F as well.
+    #[expect(unsafe_code, reason = "a function for a vector unit that is there")]
+    unsafe {
+        to.take_vectors(x, k, &strengths);
+    }
+}
+
+/// Which numbers of a vector are above the bar, a bit each.
+#[target_feature(enable = "avx512f")]
+#[inline]
+pub(super) fn above(strengths: __m512, bar: f32) -> u32 {
+    u32::from(_mm512_cmp_ps_mask::<_CMP_GT_OQ>(strengths, _mm512_set1_ps(bar)))
+}
+
+/// What [`Line::rank`] does, for F filters from k on.
+#[target_feature(enable = "avx512f")]
+#[inline]
+pub(super) fn rank<const F: usize>(line: &mut Line<f32>, x: usize, k: usize, strengths: &[__m512; F]) {
+    let Line { first, second, .. } = line;
+    let places = [&mut first.strength, &mut first.filter, &mut second.strength, &mut second.filter];
+    let [Some(a), Some(ka), Some(b), Some(kb)] = places.map(|place| place[x..].first_chunk_mut::<WIDE>()) else {
+        return;
+    };
+    let mut best: [__m512; 2] = [bytemuck::cast(*a), bytemuck::cast(*b)];
+    let mut filter: [__m512; 2] = [bytemuck::cast(*ka), bytemuck::cast(*kb)];
+    for f in 0..F {
+        let s = strengths[f];
+        if _mm512_cmp_ps_mask::<_CMP_GT_OQ>(s, best[1]) == 0 {
+            continue;
+        }
+        let number = _mm512_set1_ps((k + f) as f32);
+        let wins = _mm512_cmp_ps_mask::<_CMP_GT_OQ>(s, best[0]);
+        // The loser of the contest for the first place competes for the second.
+        let loser = _mm512_mask_blend_ps(wins, s, best[0]);
+        let loser_number = _mm512_mask_blend_ps(wins, number, filter[0]);
+        best[0] = _mm512_mask_blend_ps(wins, best[0], s);
+        filter[0] = _mm512_mask_blend_ps(wins, filter[0], number);
+        let second = _mm512_cmp_ps_mask::<_CMP_GT_OQ>(loser, best[1]);
+        best[1] = _mm512_mask_blend_ps(second, best[1], loser);
+        filter[1] = _mm512_mask_blend_ps(second, filter[1], loser_number);
+    }
+    (*a, *b) = (bytemuck::cast(best[0]), bytemuck::cast(best[1]));
+    (*ka, *kb) = (bytemuck::cast(filter[0]), bytemuck::cast(filter[1]));
 }
 
 /// Out of line, so that the loops around it are unrolled.
