@@ -91,7 +91,7 @@ impl<T: Real> Kernel for Sweep<'_, T> {
             let c = if blocks == 1 {
                 dot::<T, FMA>(self.setting.frame, self.canvas, taps, &place, self.setting.wide)
             } else {
-                long_dot::<T, FMA>(self.canvas, taps, blocks, &place)
+                long_dot::<T, FMA>(self.setting.frame, self.canvas, taps, blocks, &place, self.setting.wide)
             };
             if atom.inverse_energy == T::zero() {
                 continue;
@@ -151,12 +151,12 @@ impl<'a> Place<'a> {
         (start as usize).wrapping_add(self.column)
     }
 
-    /// Whether the rows of the canvas that the atom touches are all among the `len` numbers of the part.
+    /// Whether the rows of the canvas that an atom of so many blocks touches are all among the `len` numbers of the part.
     #[inline(always)]
-    fn is_within(&self, frame: &Frame, len: usize) -> bool {
+    fn is_within(&self, frame: &Frame, len: usize, blocks: usize) -> bool {
         let (first, last) = frame.first_and_last_row(self.line);
         let column = self.column.wrapping_add(self.base);
-        first >= self.base && last + frame.stride <= self.base + len && column + LANES <= frame.stride
+        first >= self.base && last + frame.stride <= self.base + len && column + blocks * LANES <= frame.stride
     }
 }
 
@@ -183,7 +183,7 @@ impl<T: Real> Kernel for Rescore<'_, T> {
             *out = if blocks == 1 {
                 dot::<T, FMA>(self.frame, self.canvas, taps, &place, wide)
             } else {
-                long_dot::<T, FMA>(self.canvas, taps, blocks, &place)
+                long_dot::<T, FMA>(self.frame, self.canvas, taps, blocks, &place, wide)
             };
         }
     }
@@ -200,7 +200,7 @@ pub(super) fn is_wide() -> bool {
 fn dot<T: Real, const FMA: bool>(frame: &Frame, canvas: &[T], taps: &[[T; LANES]], place: &Place<'_>, wide: bool) -> T {
     #[cfg(target_arch = "x86_64")]
     if let (true, Some(canvas), Some(taps)) = (FMA, T::singles(canvas), T::singles(taps.as_flattened()))
-        && place.is_within(frame, canvas.len())
+        && place.is_within(frame, canvas.len(), 1)
     {
         let taps = taps.as_chunks::<LANES>().0;
         // SAFETY: on this architecture FMA says that AVX2 and FMA were detected, `wide` that AVX-512 was; the place was checked.
@@ -216,10 +216,32 @@ fn dot<T: Real, const FMA: bool>(frame: &Frame, canvas: &[T], taps: &[[T; LANES]
 }
 
 /// The same for wider filters.
+#[allow(unsafe_code, unused_variables, reason = "a call of a function for a vector unit that was detected")]
 #[inline(always)]
-fn long_dot<T: Real, const FMA: bool>(canvas: &[T], taps: &[[T; LANES]], blocks: usize, place: &Place<'_>) -> T {
+fn long_dot<T: Real, const FMA: bool>(
+    frame: &Frame,
+    canvas: &[T],
+    taps: &[[T; LANES]],
+    blocks: usize,
+    place: &Place<'_>,
+    wide: bool,
+) -> T {
+    #[cfg(target_arch = "x86_64")]
+    if let (true, Some(canvas), Some(taps)) = (FMA, T::singles(canvas), T::singles(taps.as_flattened()))
+        && place.is_within(frame, canvas.len(), blocks)
+    {
+        let taps = taps.as_chunks::<LANES>().0;
+        // SAFETY: as in `dot`.
+        return T::single(unsafe {
+            if wide {
+                x86::long_dot512(canvas, taps, blocks, place)
+            } else {
+                x86::long_dot256(canvas, taps, blocks, place)
+            }
+        });
+    }
     let mut sum = [T::zero(); LANES];
-    for (taps, start) in taps.chunks_exact(blocks).zip(place.starts) {
+    for (taps, start) in taps.chunks_exact(blocks).zip(&place.starts[..place.rows]) {
         for (block, taps) in taps.iter().enumerate() {
             sum = multiply_add::<T, FMA>(load(canvas, place.at(*start) + block * LANES), taps, sum);
         }
@@ -265,15 +287,18 @@ fn add<T: Real, const FMA: bool>(
     let frame = setting.frame;
     #[cfg(target_arch = "x86_64")]
     if FMA
-        && blocks == 1
-        && (!atom.border || setting.wide && frame.only_wraps())
-        && place.is_within(frame, canvas.len())
+        && (!atom.border || blocks == 1 && setting.wide && frame.only_wraps())
+        && place.is_within(frame, canvas.len(), blocks)
         && let (Some(canvas), Some(taps)) = (T::singles_mut(canvas), T::singles(taps.as_flattened()))
     {
         let (taps, change) = (taps.as_chunks::<LANES>().0, change.f64() as f32);
         // SAFETY: on this architecture FMA says that AVX2 and FMA were detected, `wide` that AVX-512 was; the place was checked.
         unsafe {
-            if !setting.wide {
+            if blocks > 1 && setting.wide {
+                x86::long_add512(canvas, taps, blocks, place, change);
+            } else if blocks > 1 {
+                x86::long_add256(canvas, taps, blocks, place, change);
+            } else if !setting.wide {
                 x86::add256(canvas, taps, place, change);
             } else if atom.border {
                 x86::add512_wrapped(canvas, taps, place, change, frame.sample.width, frame.filter.width);

@@ -8,15 +8,19 @@ use rand::RngExt;
 fn worked<const FMA: bool>(setting: &Setting<'_, f32>, canvas: &[f32], line: usize) -> (Vec<f32>, Vec<f32>) {
     let (frame, mut canvas) = (setting.frame, canvas.to_vec());
     let taps = setting.filters.rows(1).as_chunks::<LANES>().0;
+    let blocks = setting.filters.width.div_ceil(LANES);
     let mut products = Vec::new();
     for column in 0..frame.positions[2] {
         let place = Place::new(frame, line, column, 0);
-        products.push(dot::<f32, FMA>(frame, &canvas, taps, &place, setting.wide));
+        products.push(match blocks {
+            1 => dot::<f32, FMA>(frame, &canvas, taps, &place, setting.wide),
+            _ => long_dot::<f32, FMA>(frame, &canvas, taps, blocks, &place, setting.wide),
+        });
         let border = frame.is_border(line * frame.positions[2] + column);
         let (filter, line, column) = (1, line as u32, column as u32);
         let (band, tile, value, inverse_energy, weight) = (0, 0, 0.0, 1.0, 1.0);
         let atom = Active { filter, line, column, band, tile, value, inverse_energy, weight, border };
-        add::<f32, FMA>(setting, &mut canvas, taps, 1, &atom, &place, 0.3);
+        add::<f32, FMA>(setting, &mut canvas, taps, blocks, &atom, &place, 0.3);
     }
     (products, canvas)
 }
@@ -27,8 +31,9 @@ fn vectors_do_what_plain_loops_do() {
     if Unit::present() == Unit::Portable {
         return;
     }
-    for (seed, width) in [11, 12, 15, 16, 21, 40].into_iter().enumerate() {
-        for (filter_height, filter_width) in [(5, 7), (11, 11), (1, 1)] {
+    for (seed, width) in [11, 12, 15, 16, 21, 40, 200].into_iter().enumerate() {
+        let wider = [(1, 17), (3, 40), (1, 100)].into_iter().filter(|(_, filter_width)| *filter_width <= width);
+        for (filter_height, filter_width) in [(5, 7), (11, 11), (1, 1)].into_iter().chain(wider) {
             for boundary in [Boundary::Circular, Boundary::Zero, Boundary::Free] {
                 let shape = Shape::image(filter_height, filter_width);
                 let frame = Frame::new(Shape::image(13, width), shape, boundary).unwrap();

@@ -1,4 +1,4 @@
-//! An atom's rows against the canvas, in single precision: filters of up to 16 columns, a row to one or two registers.
+//! An atom's rows against the canvas, in single precision: 16 columns to one or two registers.
 //!
 //! The compiler breaks such sums into pieces of two lanes, so they are spelled out. Whether all rows lie on the canvas is checked once for
 //! an atom, not for every row.
@@ -124,6 +124,59 @@ unsafe fn dot_of<V: Row>(canvas: &[f32], taps: &[[f32; LANES]], place: &Place<'_
     }
 }
 
+/// <d_k, r> for filters of several blocks of columns.
+///
+/// # Safety
+///
+/// As for [`dot_of`].
+#[inline(always)]
+unsafe fn long_dot_of<V: Row>(canvas: &[f32], taps: &[[f32; LANES]], blocks: usize, place: &Place<'_>) -> f32 {
+    unsafe {
+        let origin = canvas.as_ptr().wrapping_add(place.column);
+        let mut sums = [V::zero(); GROUP];
+        for (taps, start) in taps.chunks_exact(blocks).zip(&place.starts[..place.rows]) {
+            let columns = origin.wrapping_add(*start as usize);
+            let (groups, rest) = taps.as_chunks::<GROUP>();
+            for (g, taps) in groups.iter().enumerate() {
+                for i in 0..GROUP {
+                    let columns = V::load(columns.wrapping_add((g * GROUP + i) * LANES));
+                    sums[i] = columns.fused(V::load(taps[i].as_ptr()), sums[i]);
+                }
+            }
+            for (i, taps) in rest.iter().enumerate() {
+                let columns = V::load(columns.wrapping_add((groups.len() * GROUP + i) * LANES));
+                sums[i] = columns.fused(V::load(taps.as_ptr()), sums[i]);
+            }
+        }
+        sums[0].add(sums[1]).add(sums[2].add(sums[3])).total()
+    }
+}
+
+/// r <- r + change d_k for filters of several blocks of columns.
+///
+/// # Safety
+///
+/// As for [`dot_of`].
+#[inline(always)]
+unsafe fn long_add_of<V: Row>(
+    canvas: &mut [f32],
+    taps: &[[f32; LANES]],
+    blocks: usize,
+    place: &Place<'_>,
+    change: f32,
+) {
+    unsafe {
+        let (origin, change) = (canvas.as_mut_ptr().wrapping_add(place.column), V::splat(change));
+        for (taps, start) in taps.chunks_exact(blocks).zip(&place.starts[..place.rows]) {
+            let columns = origin.wrapping_add(*start as usize);
+            for (block, taps) in taps.iter().enumerate() {
+                let columns = columns.wrapping_add(block * LANES);
+                change.fused(V::load(taps.as_ptr()), V::load(columns)).store(columns);
+            }
+        }
+    }
+}
+
 /// r <- r + change d_k.
 ///
 /// # Safety
@@ -206,4 +259,48 @@ pub(super) unsafe fn add512_wrapped(
 pub(super) unsafe fn add256(canvas: &mut [f32], taps: &[[f32; LANES]], place: &Place<'_>, change: f32) {
     // SAFETY: as the caller promises.
     unsafe { add_of::<[__m256; 2]>(canvas, taps, place, change) }
+}
+
+/// <d_k, r> for filters of several blocks of columns on AVX-512; the place must lie within the canvas.
+#[target_feature(enable = "avx512f,avx2,fma")]
+#[inline]
+pub(super) unsafe fn long_dot512(canvas: &[f32], taps: &[[f32; LANES]], blocks: usize, place: &Place<'_>) -> f32 {
+    // SAFETY: as the caller promises.
+    unsafe { long_dot_of::<__m512>(canvas, taps, blocks, place) }
+}
+
+/// <d_k, r> for filters of several blocks of columns on AVX2; the place must lie within the canvas.
+#[target_feature(enable = "avx2,fma")]
+#[inline]
+pub(super) unsafe fn long_dot256(canvas: &[f32], taps: &[[f32; LANES]], blocks: usize, place: &Place<'_>) -> f32 {
+    // SAFETY: as the caller promises.
+    unsafe { long_dot_of::<[__m256; 2]>(canvas, taps, blocks, place) }
+}
+
+/// r <- r + change d_k for filters of several blocks of columns on AVX-512; the place must lie within the canvas.
+#[target_feature(enable = "avx512f,avx2,fma")]
+#[inline]
+pub(super) unsafe fn long_add512(
+    canvas: &mut [f32],
+    taps: &[[f32; LANES]],
+    blocks: usize,
+    place: &Place<'_>,
+    change: f32,
+) {
+    // SAFETY: as the caller promises.
+    unsafe { long_add_of::<__m512>(canvas, taps, blocks, place, change) }
+}
+
+/// r <- r + change d_k for filters of several blocks of columns on AVX2; the place must lie within the canvas.
+#[target_feature(enable = "avx2,fma")]
+#[inline]
+pub(super) unsafe fn long_add256(
+    canvas: &mut [f32],
+    taps: &[[f32; LANES]],
+    blocks: usize,
+    place: &Place<'_>,
+    change: f32,
+) {
+    // SAFETY: as the caller promises.
+    unsafe { long_add_of::<[__m256; 2]>(canvas, taps, blocks, place, change) }
 }
