@@ -114,6 +114,7 @@ pub mod run;
 mod sample;
 pub mod setting;
 pub mod settings;
+mod sharing;
 pub mod simd;
 mod span;
 mod sparsity;

@@ -3,13 +3,19 @@
 use super::descend::{Active, Setting, Sweep};
 use super::tiling::Tiling;
 use crate::Real;
+use crate::sharing::Sharing;
 use crate::simd::dispatch;
 use rayon::prelude::*;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 /// Every so many sweeps all atoms are visited, in the others only those that are not zero.
 const FULL: usize = 8;
 /// Steps below this fraction of what descent is to reach are not taken.
 const NEGLIGIBLE: f64 = 0.2;
+
+/// A phase with fewer atoms than this is not shared between threads.
+const WORTH_SHARING: usize = 64;
 
 /// The atoms, sorted by (band, tile, line, column, filter).
 pub(super) struct List<T> {
@@ -27,7 +33,9 @@ struct Task<'a, T> {
     canvas: &'a mut [T],
     base: usize,
     heat: &'a mut [T],
-    order: Vec<u32>,
+    /// Where the atoms of each of its tiles start on the whole list, and the end; and which tiles are to be visited.
+    starts: &'a [usize],
+    due: &'a [bool],
 }
 
 impl<T: Real> List<T> {
@@ -74,18 +82,15 @@ impl<T: Real> List<T> {
         self.atoms.retain(|a| a.value != T::zero());
     }
 
-    /// Adds atoms that are zero, each with its excess |c| / w - 1; those already on the list stay as they are.
-    pub(super) fn extend(&mut self, tiling: &Tiling, joining: impl Iterator<Item = (Active<T>, T)>) {
-        let mut joining: Vec<Active<T>> = joining
-            .map(|(atom, excess)| {
-                let heat = &mut self.heat[slot(tiling, &atom)];
-                *heat = heat.at_least(excess);
-                atom
-            })
-            .collect();
-        joining.par_sort_unstable_by_key(key);
+    /// Adds atoms that are zero, in the list's order, each with its excess |c| / w - 1; those already on the list stay as they are.
+    pub(super) fn extend(&mut self, tiling: &Tiling, joining: Vec<(Active<T>, T)>) {
+        debug_assert!(joining.is_sorted_by_key(|(atom, _)| key(atom)));
+        for (atom, excess) in &joining {
+            let heat = &mut self.heat[slot(tiling, atom)];
+            *heat = heat.at_least(*excess);
+        }
         let listed = std::mem::take(&mut self.atoms);
-        self.atoms = merged(listed, joining);
+        self.atoms = merged(listed, joining.into_iter().map(|(atom, _)| atom));
         self.set_starts(tiling);
     }
 
@@ -111,8 +116,24 @@ impl<T: Real> List<T> {
         small: f64,
         max_sweeps: usize,
     ) {
-        let (small, negligible) = (T::of(small), T::of(NEGLIGIBLE * small));
         let phases = tiling.phases();
+        let sweeps = |sharing: &Sharing| self.sweeps(sharing, tiling, &phases, setting, canvas, small, max_sweeps);
+        Sharing::between(phases[0].len(), sweeps);
+    }
+
+    /// The sweeps of [`List::descend`].
+    #[allow(clippy::too_many_arguments, reason = "those of `descend`, and what its threads share")]
+    fn sweeps(
+        &mut self,
+        sharing: &Sharing,
+        tiling: &Tiling,
+        phases: &[Vec<usize>; 3],
+        setting: &Setting<'_, T>,
+        canvas: &mut [T],
+        small: f64,
+        max_sweeps: usize,
+    ) {
+        let (small, negligible) = (T::of(small), T::of(NEGLIGIBLE * small));
         // The largest steps of the last sweep, and all since the last full one.
         let (mut last, mut since) = (self.heat.clone(), self.heat.clone());
         // The tiles that a sweep visits.
@@ -121,23 +142,23 @@ impl<T: Real> List<T> {
         for sweep in 0..max_sweeps {
             full = full || sweep % FULL == 0;
             let mut visited = false;
-            for phase in &phases {
+            for phase in phases {
                 // Decided before the phase, so that threads change nothing.
                 let hot = if full { &since } else { &last };
                 for (band, tile) in phase.iter().flat_map(|band| (0..tiling.n_tiles).map(move |tile| (*band, tile))) {
                     due[band * tiling.n_tiles + tile] = tiling.neighbours(band, tile).any(|n| hot[n] > small);
                 }
-                let order = |band: &usize| self.order(tiling, *band, full, |tile| due[band * tiling.n_tiles + tile]);
-                let orders: Vec<Vec<u32>> = phase.par_iter().map(order).collect();
-                visited |= orders.iter().any(|order| !order.is_empty());
                 for &band in phase {
                     last[band * tiling.n_tiles..][..tiling.n_tiles].fill(T::zero());
                 }
-                let tasks = self.tasks(tiling, phase, orders, canvas, &mut last);
-                tasks.into_par_iter().for_each(|task| {
-                    let Task { atoms, canvas, base, heat, order } = task;
+                let tasks = self.tasks(tiling, phase, &due, canvas, &mut last);
+                let run = |task: Task<'_, T>| {
+                    let order = task.order(full);
+                    let Task { atoms, canvas, base, heat, .. } = task;
                     dispatch(Sweep { setting, atoms, order: &order, canvas, base, negligible, heat });
-                });
+                    !order.is_empty()
+                };
+                visited |= share(sharing, tasks, &run);
             }
             let quiet = last.iter().all(|heat| *heat <= small);
             if full {
@@ -156,27 +177,12 @@ impl<T: Real> List<T> {
         self.heat = since;
     }
 
-    /// The atoms of a band to be visited, counted from the band's first.
-    fn order(&self, tiling: &Tiling, band: usize, full: bool, due: impl Fn(usize) -> bool) -> Vec<u32> {
-        let first = self.starts[band * tiling.n_tiles];
-        let mut visits: Vec<u32> = Vec::new();
-        for tile in 0..tiling.n_tiles {
-            let slot = band * tiling.n_tiles + tile;
-            let range = self.starts[slot]..self.starts[slot + 1];
-            if !range.is_empty() && due(tile) {
-                let chosen = range.filter(|i| full || self.atoms[*i].value != T::zero());
-                visits.extend(chosen.map(|i| (i - first) as u32));
-            }
-        }
-        visits
-    }
-
-    /// The shares of the bands of one phase, which have neither atoms nor pixels in common.
+    /// The shares of the bands of one phase that have something to visit; they have neither atoms nor pixels in common.
     fn tasks<'a>(
         &'a mut self,
         tiling: &Tiling,
         phase: &[usize],
-        orders: Vec<Vec<u32>>,
+        due: &'a [bool],
         canvas: &'a mut [T],
         heat: &'a mut [T],
     ) -> Vec<Task<'a, T>> {
@@ -184,17 +190,54 @@ impl<T: Real> List<T> {
         let (mut atoms, mut canvas, mut heat) = (&mut self.atoms[..], canvas, heat);
         let mut done = [0; 3];
         let mut tasks = Vec::with_capacity(phase.len());
-        for (&band, order) in phase.iter().zip(orders) {
+        for &band in phase {
+            let tiles = band * n_tiles..(band + 1) * n_tiles;
+            let starts = &self.starts[tiles.start..=tiles.end];
             let reach = tiling.reach(band);
-            let listed = self.starts[band * n_tiles]..self.starts[(band + 1) * n_tiles];
             let (mine, base) = (take(&mut canvas, &mut done[0], reach.clone()), reach.start);
-            let atoms = take(&mut atoms, &mut done[1], listed);
-            let heat = take(&mut heat, &mut done[2], band * n_tiles..(band + 1) * n_tiles);
-            if !order.is_empty() {
-                tasks.push(Task { atoms, canvas: mine, base, heat, order });
+            let atoms = take(&mut atoms, &mut done[1], starts[0]..starts[n_tiles]);
+            let heat = take(&mut heat, &mut done[2], tiles.clone());
+            let task = Task { atoms, canvas: mine, base, heat, starts, due: &due[tiles] };
+            if task.len() > 0 {
+                tasks.push(task);
             }
         }
         tasks
+    }
+}
+
+/// Runs the tasks of a phase, on several threads if they are worth it; returns whether any of them visited an atom.
+fn share<'a, T: Real>(sharing: &Sharing, tasks: Vec<Task<'a, T>>, run: &(dyn Fn(Task<'a, T>) -> bool + Sync)) -> bool {
+    if tasks.len() == 1 || tasks.iter().map(Task::len).sum::<usize>() < WORTH_SHARING {
+        return tasks.into_iter().fold(false, |visited, task| run(task) | visited);
+    }
+    let visited = AtomicBool::new(false);
+    let tasks: Vec<Mutex<Option<Task<'a, T>>>> = tasks.into_iter().map(|task| Mutex::new(Some(task))).collect();
+    sharing.for_each(tasks.len(), &|i| {
+        let task = tasks[i].lock().unwrap_or_else(PoisonError::into_inner).take();
+        if task.is_some_and(run) {
+            visited.store(true, Ordering::Relaxed);
+        }
+    });
+    visited.into_inner()
+}
+
+impl<T: Real> Task<'_, T> {
+    /// The atoms of each tile that is due, counted from the band's first.
+    fn due(&self) -> impl Iterator<Item = std::ops::Range<usize>> {
+        let ranges = self.starts.windows(2).map(|pair| pair[0] - self.starts[0]..pair[1] - self.starts[0]);
+        ranges.zip(self.due).filter(|(_, due)| **due).map(|(range, _)| range)
+    }
+
+    /// How many atoms may be visited.
+    fn len(&self) -> usize {
+        self.due().map(|range| range.len()).sum()
+    }
+
+    /// The atoms to be visited.
+    fn order(&self, full: bool) -> Vec<u32> {
+        let chosen = |i: &usize| full || self.atoms[*i].value != T::zero();
+        self.due().flatten().filter(chosen).map(|i| i as u32).collect()
     }
 }
 
@@ -205,12 +248,9 @@ fn key<T>(a: &Active<T>) -> (u64, u64, u32) {
 }
 
 /// Merges two sorted lists. Where both have an atom, that of the first stays.
-fn merged<T: Real>(first: Vec<Active<T>>, second: Vec<Active<T>>) -> Vec<Active<T>> {
-    if first.is_empty() {
-        return second;
-    }
+fn merged<T: Real>(first: Vec<Active<T>>, second: impl ExactSizeIterator<Item = Active<T>>) -> Vec<Active<T>> {
     let mut all = Vec::with_capacity(first.len() + second.len());
-    let mut second = second.into_iter().peekable();
+    let mut second = second.peekable();
     for atom in first {
         let place = key(&atom);
         while let Some(other) = second.next_if(|other| key(other) < place) {

@@ -5,9 +5,9 @@ use super::descend::{Active, General, Setting, is_wide};
 use super::field::{Field, Ridge};
 use super::frame::Frame;
 use super::list::List;
-use super::local::LARGE;
+use super::local::is_large;
 use super::residual::{DataWeights, Rebuilt};
-use super::scan::{Own, Report, Scan, strongest_of};
+use super::scan::{Candidate, Own, Report, Scan, strongest_of};
 use super::tiling::Tiling;
 use super::worth::Worth;
 use crate::coder::support::far_values;
@@ -257,8 +257,7 @@ impl<'a, T: Real> Solve<'a, T> {
                     return self.finish(&worth, gap, round, status);
                 }
             }
-            let is_large = self.frame.n_positions() >= LARGE;
-            if let Some(gap) = is_large.then(|| self.local_gap(&worth, &own, &scan, report)).flatten() {
+            if let Some(gap) = is_large(&self.frame).then(|| self.local_gap(&worth, &own, &scan, report)).flatten() {
                 if relative(gap, worth.objective) <= tol {
                     return self.finish(&worth, gap, round, Status::Converged);
                 }
@@ -338,14 +337,19 @@ impl<'a, T: Real> Solve<'a, T> {
         let n = self.list.atoms().len();
         let first = (FIRST * self.frame.n_positions() as f64) as usize;
         let room = if n == 0 { first } else { ((GROWTH - 1.0) * n as f64) as usize };
-        let joining: Vec<(Active<T>, T)> = strongest_of(scan.candidates, room.max(LEAST))
-            .into_iter()
-            .map(|c| {
-                let excess = (f64::from(c.strength) - 1.0).max(0.0);
-                (self.activate(c.filter, c.position, T::zero()), T::of(excess))
-            })
-            .collect();
-        self.list.extend(&self.tiling, joining.into_iter());
+        let width = self.frame.positions[2];
+        // In the list's order: small numbers are sorted faster than atoms.
+        let place = |c: &Candidate| self.tiling.slot(c.position as usize / width, c.position as usize % width);
+        let keyed = |c: Candidate| ((place(&c) as u64) << 32 | u64::from(c.position), c.filter, c.strength);
+        let mut joining: Vec<(u64, u32, f32)> =
+            strongest_of(scan.candidates, room.max(LEAST)).into_iter().map(keyed).collect();
+        joining.par_sort_unstable_by_key(|(place, filter, _)| (*place, *filter));
+        let atom = |(place, filter, strength): (u64, u32, f32)| {
+            let excess = (f64::from(strength) - 1.0).max(0.0);
+            (self.activate(filter, place as u32, T::zero()), T::of(excess))
+        };
+        let joining: Vec<(Active<T>, T)> = joining.into_iter().map(atom).collect();
+        self.list.extend(&self.tiling, joining);
     }
 
     /// Sweeps over the list.

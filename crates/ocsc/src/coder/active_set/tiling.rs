@@ -94,6 +94,11 @@ impl Tiling {
         column * self.n_tiles / self.width
     }
 
+    /// The tile of a position, as an index into (bands, tiles).
+    pub(super) fn slot(&self, line: usize, column: usize) -> usize {
+        self.band(line) * self.n_tiles + self.tile(column)
+    }
+
     /// The tile at (band, tile) and all those whose atoms may overlap with its own, as indices into (tiling, tiles).
     pub(super) fn neighbours(&self, band: usize, tile: usize) -> impl Iterator<Item = usize> {
         let near = |at: usize, n: usize| match self.circular {
