@@ -2,7 +2,7 @@
 
 use super::{audio, image};
 use anyhow::{Context, Result, bail};
-use std::cmp::Ordering;
+use std::cmp::{Ordering, Reverse};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
@@ -62,24 +62,39 @@ pub(crate) fn files(folder: &Path, depth: usize) -> Result<Vec<PathBuf>> {
                 _ => folders.push((path, level + 1)),
             }
         }
-        links.sort_by(|a, b| natural_path(&b.0, &a.0));
+        links.sort_by_cached_key(|(path, _)| Reverse(NaturalPath::new(path)));
     }
-    found.sort_by(|a, b| natural_path(a, b));
+    // What all of them begin with need not be compared.
+    found.sort_by_cached_key(|path| NaturalPath::new(path.strip_prefix(folder).unwrap_or(path)));
     Ok(found)
 }
 
-/// Compares paths part by part in natural order.
-fn natural_path(a: &Path, b: &Path) -> Ordering {
-    let (mut parts_a, mut parts_b) = (a.components(), b.components());
-    loop {
-        let order = match (parts_a.next(), parts_b.next()) {
-            (Some(x), Some(y)) => natural(&x.as_os_str().to_string_lossy(), &y.as_os_str().to_string_lossy()),
-            (None, None) => return a.cmp(b),
-            (x, y) => x.is_some().cmp(&y.is_some()),
-        };
-        if order != Ordering::Equal {
-            return order;
-        }
+/// A path, ordered part by part in natural order.
+#[derive(PartialEq, Eq)]
+struct NaturalPath {
+    /// The parts as text: of a set of many files, each is decoded once and compared often.
+    parts: Vec<String>,
+    path: PathBuf,
+}
+
+impl NaturalPath {
+    fn new(path: &Path) -> Self {
+        let parts = path.components().map(|part| part.as_os_str().to_string_lossy().into_owned()).collect();
+        NaturalPath { parts, path: path.to_owned() }
+    }
+}
+
+impl Ord for NaturalPath {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let parts = self.parts.iter().zip(&other.parts).map(|(a, b)| natural(a, b));
+        let first = parts.into_iter().find(|order| order.is_ne()).unwrap_or(Ordering::Equal);
+        first.then(self.parts.len().cmp(&other.parts.len())).then_with(|| self.path.cmp(&other.path))
+    }
+}
+
+impl PartialOrd for NaturalPath {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
     }
 }
 
