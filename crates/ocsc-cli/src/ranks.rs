@@ -91,6 +91,7 @@ impl Ranks {
     /// How many samples have which channels, each looked up by one member.
     pub(crate) fn channels(&self, source: &Source) -> Result<ChannelCounts> {
         let mut mine = ChannelCounts::default();
+        source.read_headers(self.comm.rank()..source.len(), self.comm.size());
         for i in (self.comm.rank()..source.len()).step_by(self.comm.size()) {
             source.seen(i).into_iter().for_each(|seen| mine.add(i, seen));
         }

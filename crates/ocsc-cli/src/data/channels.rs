@@ -9,8 +9,10 @@ use crate::console::{counted, share};
 use anyhow::{Result, ensure};
 use ocsc::preprocess::{Preprocess, Step};
 use ocsc::{Real, Sample, Shape};
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// How many samples there are of each kind.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -129,6 +131,14 @@ impl Source {
         let (part, i) = self.find(index)?;
         let header = part.content.header(i).ok()?;
         Some(Seen { channels: header.shape.channels, alpha: header.alpha, picture: part.content.is_image() })
+    }
+
+    /// Reads the headers of these samples, by all threads, so that they are known when they are asked for one after the other. What
+    /// cannot be read is found out then.
+    pub(crate) fn read_headers(&self, indices: Range<usize>, step: usize) {
+        indices.into_par_iter().step_by(step).for_each(|index| {
+            self.seen(index);
+        });
     }
 
     /// The bytes of sample `index` in double precision, as its header declares them; 0 if that cannot be read.

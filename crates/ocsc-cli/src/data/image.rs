@@ -12,11 +12,14 @@ use anyhow::{Context, Result, ensure};
 use image::metadata::Orientation;
 use image::{ColorType, DynamicImage, ImageDecoder, ImageFormat, ImageReader, Limits};
 use ocsc::{Real, Sample, Shape, file};
+use std::fs::File;
 use std::io::{BufRead, BufReader, Cursor, Read, Seek};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// The part of a JPEG file in which its header is looked for first.
+/// The part of a file that is read to see what it is; nearly always the header of a JPEG without a preview lies within.
+const START: usize = 1 << 13;
+/// The part of a JPEG file in which its header is looked for next.
 const JPEG_START: u64 = 1 << 18;
 const DAMAGED: &str = "cannot be decoded as an image; it is damaged, or of an unsupported kind";
 
@@ -86,7 +89,12 @@ pub(crate) type Reader = ImageReader<Box<dyn Bytes>>;
 
 /// A reader for what the file holds, or else for what its name says.
 fn reader(path: &Path) -> Result<Reader> {
-    let mut reader = ImageReader::new(boxed(BufReader::new(file::open(path)?)));
+    guessed(path, file::open(path)?)
+}
+
+/// The same for a file that was opened.
+fn guessed(path: &Path, file: File) -> Result<Reader> {
+    let mut reader = ImageReader::new(boxed(BufReader::new(file)));
     if let Ok(format) = ImageFormat::from_path(path) {
         reader.set_format(format);
     }
@@ -102,19 +110,32 @@ pub(crate) fn kind(path: &Path) -> Result<(ImageFormat, ColorType)> {
 
 /// What the header of a file tells.
 fn header(path: &Path) -> Result<Header> {
-    if tiff::is_tiff(path)? {
+    let mut file = file::open(path)?;
+    let mut start = Vec::with_capacity(START);
+    file.by_ref().take(START as u64).read_to_end(&mut start)?;
+    if tiff::starts(&start) {
         return Pages::open(path)?.header(0);
     }
-    let whole = reader(path)?;
-    if whole.format() == Some(ImageFormat::Jpeg) {
+    if image::guess_format(&start).is_ok_and(|format| format == ImageFormat::Jpeg) {
+        if let Some(Ok(header)) = jpeg::without_tables(&start).map(jpeg_header) {
+            return Ok(header);
+        }
         // The decoder reads all that it is given; nearly always the header lies within the first part.
-        let mut start = Vec::new();
-        file::open(path)?.take(JPEG_START).read_to_end(&mut start)?;
-        if let Ok(header) = decoded_header(ImageReader::with_format(boxed(Cursor::new(start)), ImageFormat::Jpeg)) {
+        file.by_ref().take(JPEG_START - START as u64).read_to_end(&mut start)?;
+        if let Some(Ok(header)) = jpeg::without_tables(&start).map(jpeg_header) {
+            return Ok(header);
+        }
+        if let Ok(header) = jpeg_header(start) {
             return Ok(header);
         }
     }
-    decoded_header(whole).context("cannot be decoded as an image; it is damaged")
+    file.rewind()?;
+    decoded_header(guessed(path, file)?).context("cannot be decoded as an image; it is damaged")
+}
+
+/// What the header of a JPEG tells, from bytes that hold it.
+fn jpeg_header(bytes: Vec<u8>) -> Result<Header> {
+    decoded_header(ImageReader::with_format(boxed(Cursor::new(bytes)), ImageFormat::Jpeg))
 }
 
 /// What the decoder makes of a header, turned as the camera was.

@@ -3,12 +3,17 @@
 //! The decoder paints what is missing gray and says nothing, as browsers do. A file that was cut short lacks the marker that
 //! ends an image, so its markers are followed here up to that one. What comes after it is no matter: previews, second
 //! images, and whatever else cameras append.
+//!
+//! The decoder also makes every table of Huffman codes ready to decode with before it tells the size, which takes as long as all
+//! the rest. Where only the header is wanted, it gets one without these tables.
 
 use anyhow::{Result, ensure};
 use std::io::{BufRead, ErrorKind};
 
+const SOI: u8 = 0xd8;
 const EOI: u8 = 0xd9;
 const SOS: u8 = 0xda;
+const DHT: u8 = 0xc4;
 
 /// Checks that the image which starts here has its end.
 pub(crate) fn ensure_whole(input: impl BufRead) -> Result<()> {
@@ -55,6 +60,53 @@ pub(crate) fn size(input: impl BufRead) -> Result<Option<[usize; 2]>> {
         }
     }
     Ok(None)
+}
+
+/// Returns the header of a JPEG whose file starts so, up to its first scan and without tables of Huffman codes. None if the start
+/// does not hold all of the header, or if there is anything in it that the decoder might stumble on.
+pub(crate) fn without_tables(start: &[u8]) -> Option<Vec<u8>> {
+    let mut rest = start.strip_prefix(&[0xff, SOI])?;
+    let mut header = vec![0xff, SOI];
+    loop {
+        let [0xff, marker, high, low, ..] = *rest else { return None };
+        if marker == 0xff || !has_segment(marker) {
+            return None;
+        }
+        let (segment, next) = rest.split_at_checked(2 + usize::from(u16::from_be_bytes([high, low])))?;
+        match marker {
+            DHT if are_tables(segment.get(4..)?) => {}
+            DHT | EOI => return None,
+            _ => header.extend_from_slice(segment),
+        }
+        if marker == SOS {
+            return Some(header);
+        }
+        rest = next;
+    }
+}
+
+/// Whether these are tables of Huffman codes as they should be: of each its kind and place, the number of codes of 1 to 16 bits,
+/// and the symbols that they stand for.
+fn are_tables(mut bytes: &[u8]) -> bool {
+    while let Some((table, rest)) = bytes.split_at_checked(17) {
+        let (kind, lengths) = (table[0], &table[1..]);
+        let total: usize = lengths.iter().map(|count| usize::from(*count)).sum();
+        // Codes of one length follow one another; none consists of ones only.
+        let mut code = 0_u32;
+        let is_tree = (1..).zip(lengths).all(|(bits, count)| {
+            code = 2 * code + u32::from(*count);
+            code < 1 << bits
+        });
+        let Some((symbols, next)) = rest.split_at_checked(total) else { return false };
+        // A symbol of the first kind is a number of bits.
+        let is_known =
+            matches!(kind, 0x00..=0x03 if symbols.iter().all(|bits| *bits < 12)) || matches!(kind, 0x10..=0x13);
+        if !is_known || !is_tree || total > 256 {
+            return false;
+        }
+        bytes = next;
+    }
+    bytes.is_empty()
 }
 
 /// Whether a length and as many bytes follow a marker.

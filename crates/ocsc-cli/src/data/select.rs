@@ -25,6 +25,9 @@ impl Source {
         }
         let whole = Source { crop: None, ..self.clone() };
         let (mut chosen, mut pieces) = (Vec::new(), Vec::new());
+        if count.is_none() {
+            self.read_headers(0..self.len(), 1);
+        }
         for i in 0..self.len() {
             // What cannot be read is found out later.
             let covering = || whole.size(i).ok().zip(source.crop).map_or(1, |(size, crop)| crop.pieces(size));
@@ -67,6 +70,7 @@ impl Source {
     /// the number of the first one that is not.
     pub(crate) fn at_least(&self, filter: [usize; 3]) -> (Source, Option<usize>) {
         let (mut fitting, mut small) = (Vec::new(), None);
+        self.read_headers(0..self.len(), 1);
         for i in 0..self.len() {
             if self.size(i).map_or(true, |size| size.iter().zip(filter).all(|(s, f)| *s >= f)) {
                 fitting.push(i);

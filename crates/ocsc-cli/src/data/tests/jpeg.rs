@@ -1,6 +1,7 @@
 //! JPEG files that were cut short, and those that only look so.
 
 use super::*;
+use crate::data::jpeg::without_tables;
 use ::image::{DynamicImage, ImageBuffer, ImageFormat, Rgb};
 
 fn photo() -> Vec<u8> {
@@ -44,4 +45,33 @@ fn what_follows_the_image_or_lies_before_it_is_no_matter() {
     // The preview's end is not the photo's.
     let cut = write(folder.path(), "a.jpg", &noted[..noted.len() - 40]);
     assert_contains(&refusal(&cut, ""), &["truncated"]);
+}
+
+/// Whether the decoder takes a header, and what it finds in it; with its tables of Huffman codes, or without.
+fn headers(bytes: &[u8]) -> (Option<(u32, u32)>, Option<(u32, u32)>) {
+    let size = |bytes: Vec<u8>| {
+        let reader = ::image::ImageReader::with_format(std::io::Cursor::new(bytes), ImageFormat::Jpeg);
+        reader.into_decoder().ok().map(|decoder| ::image::ImageDecoder::dimensions(&decoder))
+    };
+    (size(bytes.to_vec()), without_tables(bytes).and_then(size))
+}
+
+#[test]
+fn a_header_without_tables_is_taken_as_one_with_them_is() {
+    let whole = photo();
+    assert_eq!(headers(&whole), (Some((64, 48)), Some((64, 48))));
+    let short = without_tables(&whole).unwrap();
+    assert!(short.len() < whole.len() / 2 && !short.windows(2).any(|pair| pair == [0xff, 0xc4]));
+    // Damage of any kind anywhere in the header: what the decoder refuses with the tables is not taken without them.
+    let end = whole.windows(2).position(|pair| pair == [0xff, 0xda]).unwrap() + 14;
+    for at in 0..end {
+        for byte in [0, 1, 0x7f, 0xc4, 0xff, whole[at] ^ 1, whole[at] ^ 0x10] {
+            let mut damaged = whole.clone();
+            damaged[at] = byte;
+            let (with, without) = headers(&damaged);
+            assert!(without.is_none() || without == with, "byte {at} as {byte}: {with:?}, but {without:?}");
+        }
+    }
+    // A start that ends within the header tells nothing.
+    assert!((0..end - 1).all(|len| without_tables(&whole[..len]).is_none()));
 }

@@ -84,7 +84,12 @@ impl Meaning {
 pub(crate) fn is_tiff(path: &Path) -> Result<bool> {
     let mut start = Vec::new();
     file::open(path)?.take(4).read_to_end(&mut start)?;
-    Ok(matches!(&start[..], b"II*\0" | b"MM\0*" | b"II+\0" | b"MM\0+"))
+    Ok(starts(&start))
+}
+
+/// True if a file that starts so is a TIFF.
+pub(crate) fn starts(start: &[u8]) -> bool {
+    matches!(start.get(..4), Some(b"II*\0" | b"MM\0*" | b"II+\0" | b"MM\0+"))
 }
 
 impl Pages {
