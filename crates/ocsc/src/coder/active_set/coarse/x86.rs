@@ -73,6 +73,7 @@ fn wide_stretch<const V: usize>(
         }
     }
     let scale = scales(filters, canvas, group);
+    #[expect(clippy::needless_range_loop, reason = "registers, by filter and vector")]
     for v in 0..V {
         let mut of_filters = [_mm512_set1_epi32(0); GROUP];
         for f in 0..GROUP {
@@ -217,8 +218,8 @@ fn narrow_stretch<const V: usize>(
 #[inline(always)]
 fn scales(filters: &CoarseFilters, canvas: &CoarseCanvas, group: usize) -> [f32; GROUP] {
     let mut scales = [0.0; GROUP];
-    for f in 0..GROUP {
-        scales[f] = (filters.scale[group * GROUP + f] * canvas.step) as f32;
+    for (out, scale) in scales.iter_mut().zip(&filters.scale[group * GROUP..]) {
+        *out = (scale * canvas.step) as f32;
     }
     scales
 }
@@ -257,15 +258,15 @@ fn pass_vectors_on<const F: usize>(
         strengths[f] = _mm512_mul_ps(_mm512_cvtepi32_ps(sums[f]), _mm512_set1_ps(scale[f]));
     }
     if !line.pulls.is_empty() {
-        for f in 0..F {
-            let mut numbers: [f32; WIDE] = bytemuck::cast(strengths[f]);
+        for (f, strengths) in strengths.iter_mut().enumerate() {
+            let mut numbers: [f32; WIDE] = bytemuck::cast(*strengths);
             pull(line, k + f, x, &mut numbers);
-            strengths[f] = bytemuck::cast(numbers);
+            *strengths = bytemuck::cast(numbers);
         }
     }
     if !line.signed {
-        for f in 0..F {
-            strengths[f] = _mm512_abs_ps(strengths[f]);
+        for strengths in &mut strengths {
+            *strengths = _mm512_abs_ps(*strengths);
         }
     }
     // SAFETY: this function is compiled for AVX-512 F as well.
@@ -293,8 +294,7 @@ pub(super) fn rank<const F: usize>(line: &mut Line<f32>, x: usize, k: usize, str
     };
     let mut best: [__m512; 2] = [bytemuck::cast(*a), bytemuck::cast(*b)];
     let mut filter: [__m512; 2] = [bytemuck::cast(*ka), bytemuck::cast(*kb)];
-    for f in 0..F {
-        let s = strengths[f];
+    for (f, &s) in strengths.iter().enumerate() {
         if _mm512_cmp_ps_mask::<_CMP_GT_OQ>(s, best[1]) == 0 {
             continue;
         }
