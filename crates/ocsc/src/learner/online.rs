@@ -4,7 +4,7 @@ use super::{CodeSums, Core, Learner, Step, check_batch, initial};
 use crate::coder::Coder;
 use crate::monitor::{Monitor, Silent};
 use crate::state::State;
-use crate::update::{Update, Updated};
+use crate::update::{Absorbed, Update, Updated};
 use crate::{Config, Dictionary, Error, Method, Real, Result, Sample};
 
 /// Learns a dictionary that improves with every sample.
@@ -52,10 +52,10 @@ impl<T: Real> Online<T> {
             samples.iter().try_for_each(Sample::check_unweighted)?;
         }
         let coded = self.coder.code_all(samples, monitor)?;
-        for (sample, coded) in samples.iter().zip(&coded) {
-            let filters = coded.filters_or(&self.core.dictionary);
-            self.update.absorb(sample, &coded.code, filters)?;
-        }
+        let pairs = samples.iter().zip(&coded);
+        let batch: Vec<Absorbed<'_, T>> =
+            pairs.map(|(sample, coded)| (sample, &coded.code, coded.filters_or(&self.core.dictionary))).collect();
+        self.update.absorb_all(&batch)?;
         let updated = self.core.update(|dictionary| self.update.update(dictionary))?;
         self.coder.set_dictionary(&self.core.dictionary);
         let totals = CodeSums::of(samples, &coded);

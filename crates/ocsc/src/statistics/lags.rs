@@ -32,6 +32,7 @@
 //!
 //! **Cost** of a sample: its pairs of atoms closer than m, and m^2 per atom.
 
+use super::pairs::{Pairs, Products};
 use super::{LANES, Window};
 use crate::Boundary;
 use crate::{Atom, Code, Dictionary, Error, Loss, Real, Result, Sample, Shape};
@@ -95,33 +96,9 @@ impl<T: Real> Addend<'_, T> {
     }
 }
 
-/// The pairs of a code's atoms that are closer than a filter.
-pub(crate) struct Pairs<'a, T> {
-    code: &'a Code<T>,
-    lines: Lines,
-}
-
 /// A code's atoms, filter by filter.
 fn by_filter<T: Real>(code: &Code<T>) -> impl Iterator<Item = &[Atom<T>]> {
     code.atoms().chunk_by(|a, b| a.filter == b.filter)
-}
-
-/// An atom as its neighbours see it, in raster order.
-struct Near {
-    x: isize,
-    filter: usize,
-    /// Where the filter's window starts in a row of blocks that begins with the first one.
-    start: usize,
-    value: f64,
-}
-
-/// The atoms of a code line by line.
-struct Lines {
-    positions: [usize; 3],
-    circular: bool,
-    near: Vec<Near>,
-    /// Where each line's atoms start, and the end.
-    starts: Vec<usize>,
 }
 
 impl<T: Real> Lags<T> {
@@ -297,17 +274,28 @@ impl<T: Real> Lags<T> {
 
     /// Adds what a sample brings.
     pub fn add(&mut self, addend: &Addend<'_, T>, boundary: Boundary) -> Result<()> {
-        let (code, len) = (&*addend.code, self.filter.len());
-        if addend.psi.len() != by_filter(code).count() * len {
-            let expected = format!("{len} numbers for each of {} filters", by_filter(code).count());
-            return Err(Error::invalid("addend to lag statistics", expected, addend.psi.len()));
+        self.add_all(std::slice::from_ref(addend), boundary)
+    }
+
+    /// Adds what several samples bring, with the bits of adding one after the other.
+    pub(crate) fn add_all(&mut self, addends: &[Addend<'_, T>], boundary: Boundary) -> Result<()> {
+        let len = self.filter.len();
+        for addend in addends {
+            let used = by_filter(&addend.code).count();
+            if addend.psi.len() != used * len {
+                let expected = format!("{len} numbers for each of {used} filters");
+                return Err(Error::invalid("addend to lag statistics", expected, addend.psi.len()));
+            }
         }
-        self.add_pairs(code, boundary)?;
+        let codes: Vec<&Code<T>> = addends.iter().map(Addend::code).collect();
+        self.add_pairs(&codes, boundary)?;
         let scale = 1.0 / self.weight;
-        self.constant += scale * addend.constant;
-        for (atoms, more) in by_filter(code).zip(addend.psi.chunks_exact(len)) {
-            let psi = &mut self.psi[atoms[0].filter as usize * len..][..len];
-            psi.iter_mut().zip(more).for_each(|(p, m)| *p += T::of(scale * m.f64()));
+        for addend in addends {
+            self.constant += scale * addend.constant;
+            for (start, more) in addend.psi_parts(len) {
+                let psi = &mut self.psi[start..][..len];
+                psi.iter_mut().zip(more).for_each(|(p, m)| *p += T::of(scale * m.f64()));
+            }
         }
         Ok(())
     }
@@ -326,10 +314,10 @@ impl<T: Real> Lags<T> {
         self.phi.par_iter_mut().zip(phi).with_min_len(1 << 16).for_each(add);
     }
 
-    /// Adds the pairs of a code's atoms to phi.
-    pub(crate) fn add_pairs(&mut self, code: &Code<T>, boundary: Boundary) -> Result<()> {
-        let (scale, pairs) = (1.0 / self.weight, self.pairs(code, boundary)?);
-        let mut phi = std::mem::take(&mut self.phi);
+    /// Adds the pairs of the codes' atoms to phi.
+    pub(crate) fn add_pairs(&mut self, codes: &[&Code<T>], boundary: Boundary) -> Result<()> {
+        let pairs = codes.par_iter().map(|code| self.pairs(code, boundary)).collect::<Result<Vec<_>>>()?;
+        let (scale, mut phi) = (1.0 / self.weight, std::mem::take(&mut self.phi));
         self.sum_pairs(&pairs, 0..self.n_filters, &mut phi, |product| T::of(scale * product));
         self.phi = phi;
         Ok(())
@@ -341,7 +329,7 @@ impl<T: Real> Lags<T> {
             let expected = format!("codes of {} filters", self.n_filters);
             return Err(Error::invalid("lag statistics", expected, code.n_filters()));
         }
-        Ok(Pairs { code, lines: Lines::new(code, boundary == Boundary::Circular, &self.window) })
+        Ok(Pairs::new(code, boundary == Boundary::Circular, &self.window))
     }
 
     /// An array like phi in about so many parts, each the rows of some filters.
@@ -361,35 +349,30 @@ impl<T: Real> Lags<T> {
     }
 
     /// Adds those whose first filter is one of `filters` to the rows of these in an array like phi, of any kind of number.
-    pub(crate) fn sum_pairs<N: AddAssign + Copy + Send>(
+    pub(crate) fn sum_pairs<N: AddAssign + Copy + Default + Send>(
         &self,
-        pairs: &Pairs<'_, T>,
+        pairs: &[Pairs<'_, T>],
         filters: Range<usize>,
         rows: &mut [N],
         number: impl Fn(f64) -> N + Sync,
     ) {
-        let (window, n) = (&self.window, self.n_filters);
-        let (mut rows, mut first) = (rows, filters.start);
-        let mut tasks = Vec::with_capacity(n);
-        for atoms in by_filter(pairs.code).filter(|atoms| filters.contains(&(atoms[0].filter as usize))) {
-            let k = atoms[0].filter as usize;
-            let [skipped, row_len] = [blocks_before(n, k) - blocks_before(n, first), n.div_ceil(LANES) - k / LANES]
-                .map(|blocks| blocks * window.block_len());
-            let (row, later) = rows[skipped..].split_at_mut(row_len);
-            (rows, first) = (later, k + 1);
-            tasks.push((k, row, atoms));
+        let mut rest = rows;
+        let mut tasks = Vec::with_capacity(filters.len());
+        for k in filters {
+            let blocks = self.n_filters.div_ceil(LANES) - k / LANES;
+            let (row, later) = rest.split_at_mut(blocks * self.window.block_len());
+            rest = later;
+            tasks.push((k, row));
         }
         // Every filter's sums belong to one task, so threads change nothing.
-        tasks.into_par_iter().for_each_init(Vec::new, |products, (k, row, atoms)| {
-            // Additions apart from the search: most of them wait for memory, and so many wait at once.
-            let mut add = |products: &mut Vec<(usize, N)>| products.drain(..).for_each(|(at, p)| row[at] += p);
-            for a in atoms {
-                pairs.lines.neighbours(a, k, window, &number, products);
+        tasks.into_par_iter().for_each_init(Products::new, |products, (k, row)| {
+            for (pairs, a) in pairs.iter().flat_map(|pairs| pairs.atoms_of(k).iter().map(move |a| (pairs, a))) {
+                pairs.add_neighbours(a, &self.window, &number, products);
                 if products.len() >= PRODUCTS {
-                    add(products);
+                    products.add_to(row);
                 }
             }
-            add(products);
+            products.add_to(row);
         });
     }
 
@@ -458,72 +441,6 @@ fn blocks_before(n: usize, k: usize) -> usize {
     let (blocks, rows, rest) = (n.div_ceil(LANES), k / LANES, k % LANES);
     let whole = LANES.saturating_mul(rows).saturating_mul(2 * blocks + 1 - rows) / 2;
     whole.saturating_add(rest * (blocks - rows))
-}
-
-impl Lines {
-    fn new<T: Real>(code: &Code<T>, circular: bool, window: &Window) -> Self {
-        let positions = code.shape();
-        let mut atoms: Vec<&Atom<T>> = code.atoms().iter().collect();
-        atoms.sort_by_key(|a| (a.position, a.filter));
-        let n_lines = positions[0] * positions[1];
-        let mut starts = vec![0; n_lines + 1];
-        atoms.iter().for_each(|a| starts[a.position as usize / positions[2] + 1] += 1);
-        (0..n_lines).for_each(|i| starts[i + 1] += starts[i]);
-        let near = |a: &Atom<T>| Near {
-            x: (a.position as usize % positions[2]) as isize,
-            filter: a.filter as usize,
-            start: a.filter as usize / LANES * window.block_len() + a.filter as usize % LANES,
-            value: a.value.f64(),
-        };
-        Lines { positions, circular, near: atoms.into_iter().map(near).collect(), starts }
-    }
-
-    /// The coordinate's place on the axis, if it has one.
-    fn wrap(&self, at: isize, axis: usize) -> Option<usize> {
-        let n = self.positions[axis] as isize;
-        if self.circular { Some(at.rem_euclid(n) as usize) } else { (0..n).contains(&at).then_some(at as usize) }
-    }
-
-    /// Finds the products of atom `a` of filter k and its neighbours l >= k, and where they belong in row k.
-    fn neighbours<T: Real, N>(
-        &self,
-        a: &Atom<T>,
-        k: usize,
-        window: &Window,
-        number: &impl Fn(f64) -> N,
-        products: &mut Vec<(usize, N)>,
-    ) {
-        let [_, height, width] = self.positions;
-        let p = a.position as usize;
-        let [z, y, x] = [p / (height * width), p / width % height, p % width].map(|v| v as isize);
-        let [rz, ry, rx] = window.reach();
-        let (value, width) = (a.value.f64(), width as isize);
-        let first_block = k / LANES * window.block_len();
-        // Copies of a line, shifted by multiples of its length, that reach into the window.
-        let copies = if self.circular { -((width - 1 + rx - x) / width)..=(x + rx) / width } else { 0..=0 };
-        for tz in -rz..=rz {
-            let Some(line_z) = self.wrap(z + tz, 0) else { continue };
-            for ty in -ry..=ry {
-                let Some(line_y) = self.wrap(y + ty, 1) else { continue };
-                let line = line_z * height + line_y;
-                let near = &self.near[self.starts[line]..self.starts[line + 1]];
-                if near.is_empty() {
-                    continue;
-                }
-                let start = window.at([tz, ty, 0]);
-                for copy in copies.clone() {
-                    let shift = copy * width - x;
-                    let first = near.partition_point(|b| b.x + shift < -rx);
-                    for b in near[first..].iter().take_while(|b| b.x + shift <= rx) {
-                        if b.filter >= k {
-                            let lag = start.wrapping_add_signed(b.x + shift);
-                            products.push((b.start - first_block + lag * LANES, number(value * b.value)));
-                        }
-                    }
-                }
-            }
-        }
-    }
 }
 
 /// The sample's values where they count fully, D z where they do not count, and W x + (1 - W) D z in between: the squares of the

@@ -5,9 +5,11 @@
 mod codes;
 mod filter_order;
 mod lags;
+mod pairs;
 pub(crate) mod plausible;
 mod shift;
 mod spectral;
+mod two_blocks;
 mod window;
 
 pub use codes::Codes;
@@ -15,4 +17,5 @@ pub(crate) use filter_order::{BLOCK, Spectra, TILE, at, axpy, gather, inner, n_f
 pub use lags::{Addend, Lags};
 pub(crate) use shift::{moved, moved_rows};
 pub use spectral::Spectral;
-pub(crate) use window::{LANES, Multiply, Window};
+pub(crate) use two_blocks::MultiplyTwo;
+pub(crate) use window::{LANES, Multiply, WIDEST, Window};

@@ -20,7 +20,7 @@ use crate::{Real, Shape};
 /// Filters in a block.
 pub(crate) const LANES: usize = 8;
 /// The widest tile; with two taps and a lag, its sums fill sixteen registers of eight f32.
-const WIDEST: usize = 12;
+pub(crate) const WIDEST: usize = 12;
 
 /// The geometry of blocks and taps for one filter shape.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,6 +37,21 @@ impl Window {
         let tiles = filter.width.div_ceil(WIDEST).max(1);
         let tile = filter.width.div_ceil(tiles).max(1);
         Window { filter, tile, width: tile.saturating_mul(tiles) }
+    }
+
+    /// The filters' shape.
+    pub(crate) fn filter(&self) -> Shape {
+        self.filter
+    }
+
+    /// Outputs in a tile.
+    pub(crate) fn tile(&self) -> usize {
+        self.tile
+    }
+
+    /// The padded width: whole tiles.
+    pub(crate) fn width(&self) -> usize {
+        self.width
     }
 
     /// Lags in a window, with their padding.

@@ -50,7 +50,7 @@
 
 use super::reseed::{Patch, Reseed, candidates};
 use super::sweep::Sweep;
-use super::{Update, Updated, base_filters, recenter};
+use super::{Absorbed, Update, Updated, base_filters, recenter};
 use crate::Boundary;
 use crate::constraint::{Constraint, FilterConfig};
 use crate::span::Span;
@@ -59,6 +59,7 @@ use crate::statistics::plausible::check_lags;
 use crate::statistics::{Addend, Lags};
 use crate::update::BlockDescentConfig;
 use crate::{Code, Dictionary, Error, Loss, Real, Result, Sample};
+use rayon::prelude::*;
 
 /// The update on lags.
 pub struct BlockDescent<T: Real> {
@@ -187,12 +188,23 @@ impl<T: Real> BlockDescent<T> {
 
 impl<T: Real> Update<T> for BlockDescent<T> {
     fn absorb(&mut self, sample: &Sample<T>, code: &Code<T>, dictionary: &Dictionary<T>) -> Result<()> {
-        let plan = self.plan.get_or_insert_with(|| Plan::new(dictionary, self.seed, &self.filters));
+        self.absorb_all(&[(sample, code, dictionary)])
+    }
+
+    fn absorb_all(&mut self, batch: &[Absorbed<'_, T>]) -> Result<()> {
+        let Some((_, _, first)) = batch.first() else { return Ok(()) };
+        let plan = self.plan.get_or_insert_with(|| Plan::new(first, self.seed, &self.filters));
         // Before the past is touched.
-        plan.lags.check(sample, code, dictionary, self.boundary)?;
-        self.open(dictionary);
-        let (Share { addend, patches }, boundary) = (self.share(sample, code, dictionary)?, self.boundary);
-        self.take(patches, |lags| lags.add(&addend, boundary))
+        for (sample, code, dictionary) in batch {
+            plan.lags.check(sample, code, dictionary, self.boundary)?;
+        }
+        self.open(first);
+        let shares = batch.par_iter().map(|&(sample, code, dictionary)| self.share(sample, code, dictionary));
+        let shares = shares.collect::<Result<Vec<_>>>()?;
+        let (addends, patches): (Vec<_>, Vec<_>) =
+            shares.into_iter().map(|share| (share.addend, share.patches)).unzip();
+        let boundary = self.boundary;
+        self.take(patches.into_iter().flatten().collect(), |lags| lags.add_all(&addends, boundary))
     }
 
     fn forget(&mut self) {

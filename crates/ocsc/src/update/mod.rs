@@ -53,12 +53,20 @@ pub use sgd::Sgd;
 use crate::state::State;
 use crate::{Code, Dictionary, Real, Result, Sample};
 
+/// A sample, its code, and the filters of the code.
+pub type Absorbed<'a, T> = (&'a Sample<T>, &'a Code<T>, &'a Dictionary<T>);
+
 /// Absorbs samples with their codes, and updates the dictionary.
 pub trait Update<T: Real>: Send {
     /// Adds one sample with its code to the statistics.
     ///
     /// `dictionary` is the current one; the first call fixes the samples' shape where the statistics depend on it.
     fn absorb(&mut self, sample: &Sample<T>, code: &Code<T>, dictionary: &Dictionary<T>) -> Result<()>;
+
+    /// Adds several samples with their codes, each with the filters that made it: the same as one after the other.
+    fn absorb_all(&mut self, batch: &[Absorbed<'_, T>]) -> Result<()> {
+        batch.iter().try_for_each(|(sample, code, dictionary)| self.absorb(sample, code, dictionary))
+    }
 
     /// Forgets everything absorbed so far; what the next update starts from stays.
     fn forget(&mut self);

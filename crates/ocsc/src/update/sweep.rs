@@ -12,7 +12,7 @@ use super::rank_one::{Factors, next_topography};
 use crate::constraint::Constraint;
 use crate::simd::dispatch;
 use crate::span::Span;
-use crate::statistics::{LANES, Lags, Multiply};
+use crate::statistics::{LANES, Lags, Multiply, MultiplyTwo};
 use crate::{Dictionary, Fourier, Real, Scratch};
 use num_complex::Complex;
 use rayon::prelude::*;
@@ -117,11 +117,13 @@ impl<T: Real> Sweep<T> {
                 span,
             };
             if let Some(last) = block.checked_sub(1) {
-                // Those of the block before have moved; this block waits for their parts, the later ones can wait.
-                push(lags, last, before, block, visits.pushed);
+                // Those of the block before have moved; this block waits for their parts, the later ones can wait. The next one
+                // goes with this one, since two together take little longer than one.
+                let (next, later) = later.split_at_mut(taps.min(later.len()));
+                push(lags, last, before, block, [visits.pushed, next]);
                 rayon::join(
                     || swept.add(visits.visit(block, filters)),
-                    || push_all(lags, last, before, block + 1, later),
+                    || push_all(lags, last, before, block + 2, later),
                 );
             } else {
                 swept.add(visits.visit(block, filters));
@@ -139,10 +141,18 @@ impl<T: Real> Sweep<T> {
             dictionary.filter(k).iter().zip(&self.places).for_each(|(d, [at, _])| taps[at + k % LANES] = *d);
         }
         let filters = &self.filters;
-        self.pulled.par_chunks_exact_mut(len).enumerate().for_each(|(k, out)| {
-            out.fill(T::zero());
+        // Two rows at a time; LANES is even, so they begin with the same block.
+        self.pulled.par_chunks_mut(2 * len).enumerate().for_each(|(pair, outs)| {
+            outs.fill(T::zero());
+            let (k, (first, second)) = (2 * pair, outs.split_at_mut(len));
             for (block, taps) in filters.chunks_exact(len).enumerate().skip(k / LANES) {
-                dispatch(Multiply { geometry: window, phi: lags.block(k, block), taps, out });
+                let phi = lags.block(k, block);
+                if second.is_empty() {
+                    dispatch(Multiply { geometry: window, phi, taps, out: first });
+                } else {
+                    let (phi, out) = ([phi, lags.block(k + 1, block)], [&mut *first, &mut *second]);
+                    MultiplyTwo { geometry: window, phi, taps: [taps; 2], out }.run();
+                }
             }
         });
     }
@@ -154,17 +164,27 @@ impl Swept {
     }
 }
 
-/// Adds the parts of the filters of block `from`, as spread, to the gradients of block `to`.
-fn push<T: Real>(lags: &Lags<T>, from: usize, spread: &[T], to: usize, out: &mut [T]) {
+/// Adds the parts of the filters of block `from`, as spread, to the gradients of block `to` and of the next, if there is one.
+fn push<T: Real>(lags: &Lags<T>, from: usize, spread: &[T], to: usize, [out, next]: [&mut [T]; 2]) {
+    let geometry = lags.window();
     for (lane, taps) in spread.chunks_exact(out.len()).enumerate() {
-        dispatch(Multiply { geometry: lags.window(), phi: lags.block(from * LANES + lane, to), taps, out });
+        let (k, out) = (from * LANES + lane, &mut *out);
+        let phi = lags.block(k, to);
+        if next.is_empty() {
+            dispatch(Multiply { geometry, phi, taps, out });
+        } else {
+            let (phi, out) = ([phi, lags.block(k, to + 1)], [out, &mut *next]);
+            MultiplyTwo { geometry, phi, taps: [taps; 2], out }.run();
+        }
     }
 }
 
 /// The same for all blocks from `to` on. Every output has its own sums, so tasks change nothing.
 fn push_all<T: Real>(lags: &Lags<T>, from: usize, spread: &[T], to: usize, outs: &mut [T]) {
     let len = lags.window().taps_len();
-    outs.par_chunks_exact_mut(len).enumerate().for_each(|(i, out)| push(lags, from, spread, to + i, out));
+    outs.par_chunks_mut(2 * len).enumerate().for_each(|(i, outs)| {
+        push(lags, from, spread, to + 2 * i, outs.split_at_mut(len).into());
+    });
 }
 
 /// The filters of one block, one after the other.

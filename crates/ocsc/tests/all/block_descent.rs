@@ -42,6 +42,25 @@ fn absorbed<T: Real>(
     update
 }
 
+/// A batch at once against its samples one after the other: the same statistics and, after an update, the same filters, bit for bit.
+#[test]
+fn a_batch_is_absorbed_like_its_samples_one_by_one() {
+    for boundary in BOUNDARIES {
+        let (filter, sample) = (Shape::image(3, 4), Shape::image(9, 8));
+        // 21 filters: rows and blocks that have no partner.
+        let (d, pairs) = problem::<f32>(21, filter, sample, boundary, 1.0);
+        let mut one_by_one = absorbed(settings(1), boundary, &d, &pairs);
+        let mut at_once = BlockDescent::new(settings(1), boundary, 0);
+        let batch: Vec<_> = pairs.iter().map(|(x, z)| (x, z, &d)).collect();
+        at_once.absorb_all(&batch).unwrap();
+        assert_eq!(at_once.statistics(), one_by_one.statistics(), "{boundary:?}");
+        let [mut expected, mut found] = [d.clone(), d];
+        one_by_one.update(&mut expected);
+        at_once.update(&mut found);
+        assert_eq!(found.data(), expected.data(), "{boundary:?}");
+    }
+}
+
 /// The minimum of the lags' objective over the unit balls.
 fn minimum(update: &BlockDescent<f64>, start: &Dictionary<f64>) -> f64 {
     minimum_over(update, start, |_, filter| {

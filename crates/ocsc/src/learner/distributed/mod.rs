@@ -210,7 +210,7 @@ impl<T: Real> Distributed<T> {
         for Told { patches, code, psi, constant, .. } in told {
             self.update.take(patches, |lags| match (way, code) {
                 (Way::Each, Some(code)) => lags.add(&Addend::new(code, psi, constant), boundary),
-                (_, Some(code)) => lags.add_pairs(&code, boundary),
+                (_, Some(code)) => lags.add_pairs(&[&code], boundary),
                 (_, None) => Ok(()),
             })?;
         }
@@ -239,9 +239,7 @@ impl<T: Real> Distributed<T> {
             let pairs = mine.iter().map(|share| lags.pairs(share.addend.code(), boundary));
             let pairs = pairs.collect::<Result<Vec<_>>>()?;
             let make = |(filters, rows): Rows<'_>| {
-                for pairs in &pairs {
-                    lags.sum_pairs(pairs, filters.clone(), rows, |product| exact.units(product));
-                }
+                lags.sum_pairs(&pairs, filters, rows, |product| exact.units(product));
             };
             reduction.run(comm, lags.row_groups(phi, PARTS), monitor, make);
             lags.add_phi(phi, |units| exact.value(units));
