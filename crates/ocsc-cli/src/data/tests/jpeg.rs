@@ -48,18 +48,18 @@ fn what_follows_the_image_or_lies_before_it_is_no_matter() {
 }
 
 /// Whether the decoder takes a header, and what it finds in it; with its tables of Huffman codes, or without.
-fn headers(bytes: &[u8]) -> (Option<(u32, u32)>, Option<(u32, u32)>) {
+fn headers(bytes: &[u8]) -> [Option<(u32, u32)>; 2] {
     let size = |bytes: Vec<u8>| {
         let reader = ::image::ImageReader::with_format(std::io::Cursor::new(bytes), ImageFormat::Jpeg);
         reader.into_decoder().ok().map(|decoder| ::image::ImageDecoder::dimensions(&decoder))
     };
-    (size(bytes.to_vec()), without_tables(bytes).and_then(size))
+    [size(bytes.to_vec()), without_tables(bytes).and_then(size)]
 }
 
 #[test]
 fn a_header_without_tables_is_taken_as_one_with_them_is() {
     let whole = photo();
-    assert_eq!(headers(&whole), (Some((64, 48)), Some((64, 48))));
+    assert_eq!(headers(&whole), [Some((64, 48)); 2]);
     let short = without_tables(&whole).unwrap();
     assert!(short.len() < whole.len() / 2 && !short.windows(2).any(|pair| pair == [0xff, 0xc4]));
     // Damage of any kind anywhere in the header: what the decoder refuses with the tables is not taken without them.
@@ -68,7 +68,7 @@ fn a_header_without_tables_is_taken_as_one_with_them_is() {
         for byte in [0, 1, 0x7f, 0xc4, 0xff, whole[at] ^ 1, whole[at] ^ 0x10] {
             let mut damaged = whole.clone();
             damaged[at] = byte;
-            let (with, without) = headers(&damaged);
+            let [with, without] = headers(&damaged);
             assert!(without.is_none() || without == with, "byte {at} as {byte}: {with:?}, but {without:?}");
         }
     }
