@@ -61,6 +61,7 @@ const LIBRARY: &[&[&str]] = &[
         "replace",
         "sample",
         "setting",
+        "sharing",
         "simd",
         "span",
         "sparsity",
