@@ -11,7 +11,7 @@
 //! (`bound.rs`), and what still exceeds its weight scales t as a whole. So the field s needs no proof, and may be made of rough looks.
 //!
 //! **Cost**: one look. **What it gives**: on a 500 x 500 photo whose code is within 0.02 % of the optimum, 3.6 % become 0.75 %, which
-//! saves three rounds of seven; on 50 s of ECG, with filters of 64 values, five of eleven. Small samples have no distant corners: there
+//! saves three rounds of seven. Small samples have no distant corners: there
 //! it saves hardly more than it costs. The residual alone, which is what others can easily check, proves less of such a code than its
 //! gap says. So only large samples ([`is_large`]) are certified this way.
 
@@ -23,9 +23,8 @@ use super::worth::{Worth, feasible};
 use crate::Real;
 use crate::coder::relative;
 
-/// Samples with this many positions are large, and so are signals that are this many times as long as a filter.
+/// Samples with this many positions are large.
 const LARGE: usize = 1 << 16;
-const LONG: usize = 200;
 /// It is tried once the gap is at most this many times the tolerance: beyond that it is hardly ever enough.
 const WITHIN: f64 = 10.0;
 /// It is tried only if it would reach this fraction of the tolerance, were t feasible.
@@ -33,7 +32,7 @@ const PROMISING: f64 = 0.95;
 
 /// Whether a sample has corners that are so far apart that it pays to certify them apart.
 pub(super) fn is_large(frame: &Frame) -> bool {
-    frame.n_positions() >= LARGE || frame.n_lines() == 1 && frame.n_positions() >= LONG * frame.filter.width
+    frame.n_positions() >= LARGE
 }
 
 impl<T: Real> Solve<'_, T> {
