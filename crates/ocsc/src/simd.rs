@@ -3,7 +3,8 @@
 //! A hot loop is written once, in safe Rust that the compiler can vectorise, as a `Kernel`; `dispatch` runs it
 //! compiled for the widest vector unit that the machine has. The environment variable `OCSC_SIMD` (avx512, avx2 or portable) takes a
 //! lesser one, for tests and benchmarks. Besides the two calls below, unsafe code is only in the kernels that
-//! name vector instructions: `coder/active_set/coarse`, `coder/active_set/descend` and `statistics/two_blocks.rs`.
+//! name vector instructions: `coder/active_set/coarse`, `coder/active_set/descend` and `statistics/two_blocks.rs`, and
+//! in `sharing.rs`, which hands tasks to threads that were called before.
 
 use crate::{Error, Result};
 use std::sync::LazyLock;

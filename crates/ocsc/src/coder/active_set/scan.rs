@@ -268,22 +268,11 @@ fn candidates<T: Real>(lines: &[Line<T>], width: usize, corner: usize, report: R
             }
         }
         if let Report::PerCell(_) = report {
-            keep_strongest(&mut found, cell);
+            found[cell..].sort_unstable_by(stronger);
+            found.truncate(cell + PER_CELL);
         }
     }
     found
-}
-
-/// Keeps the strongest [`PER_CELL`] candidates of a cell, whose candidates start at `cell`.
-fn keep_strongest(found: &mut Vec<Candidate>, cell: usize) {
-    let candidates = &mut found[cell..];
-    let kept = candidates.len().min(PER_CELL);
-    for i in 0..kept {
-        let best = (i + 1..candidates.len())
-            .fold(i, |best, at| if stronger(&candidates[at], &candidates[best]).is_lt() { at } else { best });
-        candidates.swap(i, best);
-    }
-    found.truncate(cell + kept);
 }
 
 /// Strongest first; ties by position, so that the order never depends on anything else.

@@ -29,15 +29,16 @@ fn twin(filters: &CoarseFilters, canvas: &CoarseCanvas, frame: &Frame, k: usize,
 
 /// What this machine can do.
 fn units() -> Vec<Sums> {
-    let mut units = match Sums::present() {
+    let widest = match Sums::present() {
         None => return Vec::new(),
         Some(Sums::Wide512) => vec![Sums::Wide512, Sums::Narrow],
         Some(_) => vec![Sums::Narrow],
     };
-    if is_x86_feature_detected!("avxvnni") {
-        units.push(Sums::Wide256);
-    }
-    units
+    #[cfg(target_arch = "x86_64")]
+    let has_avx_vnni = is_x86_feature_detected!("avxvnni");
+    #[cfg(not(target_arch = "x86_64"))]
+    let has_avx_vnni = false;
+    widest.into_iter().chain(has_avx_vnni.then_some(Sums::Wide256)).collect()
 }
 
 /// A canvas of noise with a loud corner, and its largest value.
