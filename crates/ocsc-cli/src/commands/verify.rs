@@ -204,7 +204,7 @@ impl Checked<'_> {
         };
         // Of a concave penalty the coder may claim a larger gap than can be shown, never a smaller one.
         let is_tight = is_repeatable && wants.penalty.is_convex();
-        self.check_claims(&found, single, [is_tight, is_repeatable], bound)?;
+        finding.gap = Some(self.check_claims(&found, single, [is_tight, is_repeatable], bound)?);
         self.check_unchanged(&code)
     }
 
@@ -218,13 +218,14 @@ impl Checked<'_> {
         Ok(sample.cast()?)
     }
 
+    /// Refuses claims that cannot be shown; returns the smallest gap that was.
     fn check_claims(
         &self,
         found: &Verified,
         single: bool,
         [is_tight, is_repeatable]: [bool; 2],
         bound: impl FnOnce(f64) -> Result<(f64, f64)>,
-    ) -> Result<()> {
+    ) -> Result<f64> {
         let (rounding, loose) = if single { (64.0 * f64::from(f32::EPSILON), 1e-3) } else { (1e-11, 1e-6) };
         if let Some(claimed) = self.facts.objective {
             // The residual is rounded relative to the sample.
@@ -232,13 +233,13 @@ impl Checked<'_> {
             let same = (claimed - found.objective).abs() <= slack;
             ensure!(same, "the objective is {}, the file says {claimed}", found.objective);
         }
-        let Some(claimed) = self.facts.gap else { return Ok(()) };
         let gap = found.gap();
+        let Some(claimed) = self.facts.gap else { return Ok(gap) };
         ensure!(claimed.is_finite() && claimed >= 0.0, "the file says a gap of {claimed}");
         ensure!(!is_tight || claimed <= 1.05 * gap + loose, "the gap is {gap:.3e}, the file says {claimed:.3e}");
         let slack = rounding * (1.0 + found.norm * found.norm / found.objective.max(f64::MIN_POSITIVE));
         if claimed + slack >= gap {
-            return Ok(());
+            return Ok(gap);
         }
         let (dual, lowest) = bound(claimed)?;
         let (gap, proven) = (found.gap_to(dual), found.gap_to(lowest));
@@ -247,7 +248,7 @@ impl Checked<'_> {
             !is_repeatable || gap <= claimed + slack,
             "a gap of {gap:.3e} can be shown, the file says {claimed:.3e}"
         );
-        Ok(())
+        Ok(gap)
     }
 
     /// Whether the file holds what was written to it, also where the numbers would pass.

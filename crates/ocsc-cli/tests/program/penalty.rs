@@ -42,6 +42,31 @@ fn codes_of_every_problem_pass_verify() {
     }
 }
 
+/// Such samples are certified by a dual point that is scaled locally; their files hold less than the residual alone can show.
+#[test]
+fn codes_of_long_signals_pass_verify() {
+    let bench = Bench::new();
+    // Bumps of a few widths, at places and of heights that repeat only after a long time.
+    let bump = |x: usize, i: usize| {
+        let (centre, width) = (97.3 * i as f64, 2.0 + (i * 7 % 11) as f64);
+        let height = 1.0 + (i * 31 % 17) as f64;
+        height * (-((x as f64 - centre) / width).powi(2)).exp()
+    };
+    let near = |x: usize| (x / 97).saturating_sub(1)..=(x / 97) + 2;
+    let value = |x: usize| near(x).map(|i| bump(x, i)).sum::<f64>() + 0.3 * ((x * x % 7919) as f64 / 7919.0 - 0.5);
+    write_npy(&bench.path("long.npy"), &Array2::from_shape_fn((1, 6000), |(_, x)| value(x)));
+    let words = "--axes NW --filters 6 --size 16 --init patches --boundary zero --beta 0.2";
+    bench.run(&format!("learn long.npy {words} --tile whole --passes 2 --out long.safetensors")).ok();
+    for dtype in ["f32", "f64"] {
+        bench.run(&format!("code long.safetensors long.npy --dtype {dtype} --tol 0.003 --out codes")).ok();
+        let found = bench.run("verify long.safetensors long.npy codes --json").ok().json();
+        let file = &found["files"][0];
+        let (gap, claimed) = (file["gap"].as_f64().unwrap(), file["claimed_gap"].as_f64().unwrap());
+        assert!(claimed > 0.0 && claimed <= 0.003 && gap <= claimed * 1.001 + 1e-4, "{dtype}: {found}");
+        std::fs::remove_dir_all(bench.path("codes")).unwrap();
+    }
+}
+
 #[test]
 fn a_changed_code_of_another_problem_fails_verify() {
     let bench = Bench::with_model();

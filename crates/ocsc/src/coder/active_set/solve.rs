@@ -5,7 +5,7 @@ use super::descend::{Active, General, Setting, is_wide};
 use super::field::{Field, Ridge};
 use super::frame::Frame;
 use super::list::List;
-use super::local::LARGE;
+use super::local::is_large;
 use super::residual::{DataWeights, Rebuilt};
 use super::scan::{Candidate, Own, Report, Scan, strongest_of};
 use super::tiling::Tiling;
@@ -257,8 +257,7 @@ impl<'a, T: Real> Solve<'a, T> {
                     return self.finish(&worth, gap, round, status);
                 }
             }
-            let is_large = self.frame.n_positions() >= LARGE;
-            if let Some(gap) = is_large.then(|| self.local_gap(&worth, &own, &scan, report)).flatten() {
+            if let Some(gap) = is_large(&self.frame).then(|| self.local_gap(&worth, &own, &scan, report)).flatten() {
                 if relative(gap, worth.objective) <= tol {
                     return self.finish(&worth, gap, round, Status::Converged);
                 }
