@@ -155,16 +155,20 @@ def start() -> Row:
             Image.fromarray(photo[y : y + 128, x : x + 96 + i % 32]).save(folder / f'{i:05}.jpg', quality=90)
     first = []
     for _ in range(ROUNDS):
-        log = WORK / 'start.jsonl'
-        log.unlink(missing_ok=True)
+        log, model = WORK / 'start.jsonl', WORK / 'start.safetensors'
+        for earlier in (log, model):
+            earlier.unlink(missing_ok=True)
         begin = time.perf_counter()
-        words = ['learn', folder, '--preset', 'paper', '--out', WORK / 'start.safetensors', '--log', log, '--quiet']
+        words = ['learn', folder, '--preset', 'paper', '--out', model, '--log', log, '--quiet']
         run = subprocess.Popen([str(word) for word in [RELEASE / 'ocsc', *words]], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         while not (log.exists() and '"step"' in log.read_text()) and run.poll() is None:
             time.sleep(0.005)
-        first.append(time.perf_counter() - begin)
+        seconds = time.perf_counter() - begin
         run.terminate()
         run.wait()
+        if not (log.exists() and '"step"' in log.read_text()):
+            raise RuntimeError(f'ocsc learn ended with {run.returncode} before its first step')
+        first.append(seconds)
     what = f'from the start of `ocsc learn` to its first step, {PHOTOS:,} photos of different sizes'
     return Row('start', what, f'{min(first):.2f} s', '', '', '0.5 s', min(first) <= 0.5)
 
