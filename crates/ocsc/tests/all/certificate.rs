@@ -4,7 +4,8 @@ use crate::common::exact::Exact;
 use crate::common::*;
 use ocsc::coder::{ActiveSet, Admm, Coded, Coder, Deconvnet, Fista, Masked, Space, Status};
 use ocsc::settings::{ActiveSetConfig, Boundary, CoderConfig, Weights};
-use ocsc::{Dictionary, Real, Sample, Shape};
+use ocsc::verify::Problem;
+use ocsc::{Config, Dictionary, Real, Sample, Shape};
 use rand::RngExt;
 use rayon::prelude::*;
 
@@ -92,6 +93,32 @@ impl<T: Real> Small<T> {
             self.boundary, self.ratio, coded.gap, truth.gap, truth.objective
         ))
     }
+}
+
+/// The verifier's own certificates, of residuals scaled locally and of its steps: valid, and better than what one scale proves.
+#[test]
+fn what_verify_shows_of_a_rough_code_is_never_above_the_minimum() {
+    let mut better = 0;
+    for seed in 0..60 {
+        let small = small::<f64>(seed);
+        let beta = small.beta();
+        if beta == 0.0 {
+            continue;
+        }
+        let rough = small.coder(beta, 0.1).code(&small.sample, None).unwrap();
+        let minimum = small.coder(beta, 1e-9).code(&small.sample, None).unwrap().total();
+        let n_filters = small.dictionary.n_filters();
+        let config =
+            Config { boundary: small.boundary, active_set: small.config.clone(), n_filters, ..Config::default() };
+        let problem = Problem::new(&config, &small.dictionary, beta);
+        let alone = problem.verify(&small.sample, &rough.code).unwrap().dual;
+        let (dual, lowest) = problem.bound(&small.sample, &rough.code, 0.0).unwrap();
+        assert!(dual <= minimum * (1.0 + 1e-12), "{seed}: {dual} {minimum}");
+        assert!(lowest >= minimum * (1.0 - 1e-8), "{seed}: {lowest} {minimum}");
+        assert!(dual >= alone, "{seed}: {dual} {alone}");
+        better += usize::from(dual > alone);
+    }
+    assert!(better >= 30, "{better} better");
 }
 
 /// A thousand problems, in one precision and the other: tiles that came to rest at a loose tolerance must be found again.
