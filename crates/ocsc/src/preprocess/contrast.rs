@@ -65,36 +65,21 @@ fn normalise_plane(plane: &mut [f64], width: usize, mut back: Option<Back<'_>>) 
     for value in plane.iter_mut() {
         *value = (*value - centre) / scale;
     }
-    let (window, height) = (gaussian(13, 3.0 * 1.591), plane.len() / width);
-    let mut mean = vec![0.0; width];
-    let mut means = RowMeans::new(height, width, &window, Border::Mirror);
-    let mut deviation: Vec<f64> = plane.iter().map(|v| v * v).collect();
-    let mut squares = RowMeans::new(height, width, &window, Border::Mirror);
-    let mut square = vec![0.0; width];
-    for y in 0..height {
-        means.row(y, |from| &plane[from * width..][..width], &mut mean);
-        squares.row(y, |from| &deviation[from * width..][..width], &mut square);
-        for ((s, m), out) in square.iter().zip(&mean).zip(&mut deviation[y * width..][..width]) {
-            // Below the rounding error of the two means, the variance is that of a flat neighbourhood: zero.
-            let rounding = 4.0 * window.len() as f64 * f64::EPSILON * s;
-            let variance = s - m * m;
-            *out = if variance > rounding { variance.sqrt() } else { 0.0 };
-        }
-    }
-    let floor = lower_median(deviation.clone())
-        .filter(|&s| s > 0.0)
-        .or_else(|| lower_median(deviation.iter().copied().filter(|&s| s > 0.0).collect()));
-    let Some(floor) = floor else {
+    let window = gaussian(13, 3.0 * 1.591);
+    let Some(floor) = typical_deviation(plane, width, &window) else {
         return plane.fill(0.0);
     };
-    let mut means = RowMeans::new(height, width, &window, Border::Mirror);
-    for (y, deviation) in deviation.chunks(width).enumerate() {
-        means.row(y, |from| &plane[from * width..][..width], &mut mean);
-        for ((value, m), s) in plane[y * width..][..width].iter_mut().zip(&mean).zip(deviation) {
+    // The deviations are made once more instead of kept: a plane of a large photo has many.
+    let mut local = Local::new(plane.len() / width, width, &window);
+    for y in 0..plane.len() / width {
+        local.go_to(y, plane);
+        let here = y * width..(y + 1) * width;
+        for ((value, m), s) in plane[here.clone()].iter_mut().zip(&local.mean).zip(&local.deviation) {
             *value = (*value - m) / s.max(floor);
         }
         if let Some(back) = &mut back {
-            back.offset[y * width..][..width].copy_from_slice(&mean);
+            back.offset[here.clone()].copy_from_slice(&local.mean);
+            back.factor[here].iter_mut().zip(&local.deviation).for_each(|(factor, s)| *factor = scale * s.max(floor));
         }
     }
     let average = plane.iter().sum::<f64>() / plane.len() as f64;
@@ -102,11 +87,85 @@ fn normalise_plane(plane: &mut [f64], width: usize, mut back: Option<Back<'_>>) 
         *value -= average;
     }
     if let Some(Back { factor, offset }) = back {
-        for ((factor, offset), s) in factor.iter_mut().zip(offset).zip(&deviation) {
-            *factor = scale * s.max(floor);
+        for (factor, offset) in factor.iter().zip(offset) {
             *offset = centre + scale * *offset + average * *factor;
         }
     }
+}
+
+/// Mean and deviation around the pixels of one row.
+struct Local<'a> {
+    means: RowMeans<'a>,
+    squares: RowMeans<'a>,
+    mean: Vec<f64>,
+    deviation: Vec<f64>,
+    /// The rounding error of a variance, relative to the mean square.
+    rounding: f64,
+}
+
+impl<'a> Local<'a> {
+    fn new(height: usize, width: usize, window: &'a [f64]) -> Self {
+        let means = || RowMeans::new(height, width, window, Border::Mirror);
+        let row = || vec![0.0; width];
+        let rounding = 4.0 * window.len() as f64 * f64::EPSILON;
+        Local { means: means(), squares: means(), mean: row(), deviation: row(), rounding }
+    }
+
+    /// Goes to a row; rows come from the first to the last, and those before it may have changed.
+    fn go_to(&mut self, y: usize, plane: &[f64]) {
+        let width = self.mean.len();
+        self.means.row(y, |y, x| plane[y * width + x], &mut self.mean);
+        self.squares.row(y, |y, x| plane[y * width + x].powi(2), &mut self.deviation);
+        for (s, m) in self.deviation.iter_mut().zip(&self.mean) {
+            // Below the rounding error of the two means, the variance is that of a flat neighbourhood: zero.
+            let variance = *s - m * m;
+            *s = if variance > self.rounding * *s { variance.sqrt() } else { 0.0 };
+        }
+    }
+}
+
+/// The lower median of the deviations around all pixels, or of those that are not zero; none if all are zero.
+fn typical_deviation(plane: &[f64], width: usize, window: &[f64]) -> Option<f64> {
+    let pass = |take: &mut dyn FnMut(f64)| {
+        let mut local = Local::new(plane.len() / width, width, window);
+        for y in 0..plane.len() / width {
+            local.go_to(y, plane);
+            local.deviation.iter().for_each(|s| take(*s));
+        }
+    };
+    let median = ranked((plane.len() - 1) / 2, plane.len(), SMALL, pass);
+    if median > 0.0 {
+        return Some(median);
+    }
+    let mut zeros = 0;
+    pass(&mut |s| zeros += usize::from(s == 0.0));
+    let positive = plane.len().checked_sub(zeros + 1)?;
+    Some(ranked(zeros + positive / 2, plane.len(), SMALL, pass))
+}
+
+/// Planes of more pixels than this are passed over twice for a median, in half the memory.
+const SMALL: usize = 1 << 20;
+
+/// The value of a rank, from 0, among `n` values that are not negative. `pass` hands them out, the same whenever it is called.
+fn ranked(rank: usize, n: usize, small: usize, pass: impl Fn(&mut dyn FnMut(f64))) -> f64 {
+    if n <= small {
+        let mut values = Vec::with_capacity(n);
+        pass(&mut |value| values.push(value));
+        return *values.select_nth_unstable_by(rank, f64::total_cmp).1;
+    }
+    // Rounding keeps the order, so the value of the rank is among those that are rounded to the one of the rank.
+    let mut rounded = Vec::with_capacity(n);
+    pass(&mut |value| rounded.push(value as f32));
+    let near = *rounded.select_nth_unstable_by(rank, f32::total_cmp).1;
+    let below = rounded.iter().filter(|value| **value < near).count();
+    drop(rounded);
+    let mut equal = Vec::new();
+    pass(&mut |value| {
+        if value as f32 == near {
+            equal.push(value);
+        }
+    });
+    *equal.select_nth_unstable_by(rank - below, f64::total_cmp).1
 }
 
 /// The same of a sample of which some values were observed.
@@ -204,6 +263,21 @@ mod tests {
         // What was not observed comes back as the mean around it.
         let zeros = undo.apply(Sample::new(shape, vec![0.0; shape.len()]).unwrap()).unwrap();
         assert!(zeros.data().iter().all(|v| (1.5..4.5).contains(v)));
+    }
+
+    #[test]
+    fn ranks_are_found_in_one_pass_and_in_two() {
+        // Many that single precision cannot tell apart, and zeros.
+        let values: Vec<f64> =
+            (0..999).map(|i| if i % 4 == 0 { 0.0 } else { 1.0 + (i * 7 % 50) as f64 * 1e-9 }).collect();
+        let mut sorted = values.clone();
+        sorted.sort_by(f64::total_cmp);
+        for rank in [0, 100, 249, 250, 251, 500, 777, 998] {
+            for small in [0, 10_000] {
+                let pass = |take: &mut dyn FnMut(f64)| values.iter().for_each(|v| take(*v));
+                assert_eq!(ranked(rank, values.len(), small, pass), sorted[rank]);
+            }
+        }
     }
 
     #[test]

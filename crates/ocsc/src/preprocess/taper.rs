@@ -38,7 +38,7 @@ fn taper_plane(plane: &mut [f64], width: usize) {
     let mut means = RowMeans::new(height, width, &window, Border::Circular);
     let mut blurred = vec![0.0; width];
     for (y, row_weight) in rows.iter().enumerate() {
-        means.row(y, |from| &plane[from * width..][..width], &mut blurred);
+        means.row(y, |y, x| plane[y * width + x], &mut blurred);
         for ((value, blurred), weight) in plane[y * width..][..width].iter_mut().zip(&blurred).zip(&columns) {
             let a = row_weight * weight;
             *value = (a * *value + (1.0 - a) * blurred).clamp(low, high);

@@ -50,7 +50,7 @@ pub(crate) fn local_mean(plane: &[f64], width: usize, taps: &[f64], border: Bord
     let mut means = RowMeans::new(plane.len() / width, width, taps, border);
     let mut out = vec![0.0; plane.len()];
     for (y, row) in out.chunks_mut(width).enumerate() {
-        means.row(y, |from| &plane[from * width..][..width], row);
+        means.row(y, |y, x| plane[y * width + x], row);
     }
     out
 }
@@ -86,8 +86,8 @@ impl<'a> RowMeans<'a> {
         }
     }
 
-    /// The mean around every pixel of row `y`; `plane` gives a row of the plane by its number.
-    pub(crate) fn row<'p>(&mut self, y: usize, plane: impl Fn(usize) -> &'p [f64], out: &mut [f64]) {
+    /// The mean around every pixel of row `y`; `plane` gives a value of the plane by its row and column.
+    pub(crate) fn row(&mut self, y: usize, plane: impl Fn(usize, usize) -> f64, out: &mut [f64]) {
         out.fill(0.0);
         let radius = (self.taps.len() / 2) as isize;
         for (t, tap) in self.taps.iter().enumerate() {
@@ -98,8 +98,7 @@ impl<'a> RowMeans<'a> {
                 None => &mut self.recent[from % slots],
             };
             if *number != Some(from) {
-                let row = plane(from);
-                self.line.iter_mut().zip(&self.columns).for_each(|(value, x)| *value = row[*x]);
+                self.line.iter_mut().zip(&self.columns).for_each(|(value, x)| *value = plane(from, *x));
                 along.fill(0.0);
                 for (t, tap) in self.taps.iter().enumerate() {
                     axpy(along, *tap, &self.line[t..t + out.len()]);
