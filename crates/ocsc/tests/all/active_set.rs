@@ -4,7 +4,7 @@ use crate::common::*;
 use ocsc::coder::{ActiveSet, Admm, Coded, Coder, Status};
 use ocsc::monitor::Silent;
 use ocsc::settings::{ActiveSetConfig, Boundary, CoderConfig, Weights};
-use ocsc::{Dictionary, Real, Sample, Shape};
+use ocsc::{Dictionary, Loss, Penalty, Real, Sample, Shape};
 use proptest::prelude::*;
 
 const BOUNDARIES: [Boundary; 3] = [Boundary::Circular, Boundary::Zero, Boundary::Free];
@@ -285,7 +285,9 @@ fn the_time_limit_ends_coding_with_a_valid_gap() {
 #[test]
 fn large_samples_are_solved_in_bands() {
     for boundary in BOUNDARIES {
-        for (sample, filter) in [([1, 150, 90], [1, 5, 5]), ([70, 7, 40], [3, 2, 5]), ([1, 1, 900], [1, 1, 20])] {
+        for (sample, filter) in
+            [([1, 150, 90], [1, 5, 5]), ([70, 7, 40], [3, 2, 5]), ([1, 1, 900], [1, 1, 20]), ([1, 1, 6000], [1, 1, 20])]
+        {
             let (d, x) = (filters::<f64>(6, filter, 3), noise::<f64>(sample, 4));
             let code = |threads: usize, tol: f64| {
                 let mut coder = coder(&d, 1.5, tol, boundary, &ActiveSetConfig::default());
@@ -299,6 +301,59 @@ fn large_samples_are_solved_in_bands() {
             let data_term: f64 = 0.5 * x.data().iter().zip(r.data()).map(|(x, r)| (x - r).powi(2)).sum::<f64>();
             let outside = boundary == Boundary::Zero;
             assert!(outside || relative(one.objective.data_term, data_term) < 1e-10, "{boundary:?}");
+        }
+    }
+}
+
+/// A long signal is folded into lines, unless it has several channels; a second channel of zeros changes nothing but that.
+#[test]
+fn long_signals_are_coded_as_with_a_second_channel_of_zeros() {
+    let (width, k) = (9, 4);
+    let narrow = filters::<f64>(k, [1, 1, width], 5);
+    let doubled = |values: &[f64], zeros: f64| [values, &vec![zeros; values.len()]].concat();
+    let taps: Vec<f64> = (0..k).flat_map(|i| doubled(narrow.filter(i), 0.0)).collect();
+    let wide = Dictionary::new(k, colour(2, [1, 1, width]), 1, taps).unwrap();
+    // Whole lines, and a last line that is shorter than a filter.
+    for n in [4096, 4 * 1024 + 1030, 5 * 1024 + 3] {
+        let plain = noise::<f64>([1, 1, n], n as u64);
+        let mask: Vec<bool> = (0..n).map(|i| i % 7 != 0 && !(1020..1027).contains(&i)).collect();
+        let weights: Vec<f64> = (0..n).map(|i| f64::from(i as u32 % 11) / 10.0).collect();
+        let shape = colour(2, [1, 1, n]);
+        let both = Sample::new(shape, doubled(plain.data(), 0.0)).unwrap();
+        let masked = |x: &Sample<f64>, mask: Vec<bool>| Sample::masked(x.shape(), x.data().to_vec(), mask).unwrap();
+        let samples = [
+            (plain.clone(), both.clone()),
+            (masked(&plain, mask.clone()), masked(&both, [mask, vec![true; n]].concat())),
+            (plain.clone().with_weights(weights.clone()).unwrap(), both.with_weights(doubled(&weights, 1.0)).unwrap()),
+        ];
+        let plain = ActiveSetConfig::default;
+        let configs = [
+            plain(),
+            ActiveSetConfig { nonnegative: true, ..plain() },
+            ActiveSetConfig { penalty: Penalty::Elastic(0.3), ..plain() },
+            ActiveSetConfig { loss: Loss::Huber(0.8), max_rounds: 2000, ..plain() },
+            ActiveSetConfig { weights: Weights::Inverse(1.0), ..plain() },
+        ];
+        for boundary in BOUNDARIES {
+            for (i, (one, two)) in samples.iter().enumerate() {
+                for (j, config) in configs.iter().enumerate() {
+                    let tol = 1e-5;
+                    let folded = coder(&narrow, 1.2, tol, boundary, config).code(one, None).unwrap();
+                    let unfolded = coder(&wide, 1.2, tol, boundary, config).code(two, None).unwrap();
+                    let what = format!("{n} {boundary:?} sample {i} config {j}");
+                    // Huber's loss with a mask comes to this tolerance slowly, folded or not.
+                    assert_eq!(folded.status, unfolded.status, "{what}");
+                    assert!(folded.status == Status::Converged || config.loss != Loss::L2, "{what}");
+                    // What either proves holds for the other.
+                    assert!(folded.total() >= (unfolded.total() - unfolded.gap) * (1.0 - 1e-12), "{what}");
+                    assert!(unfolded.total() >= (folded.total() - folded.gap) * (1.0 - 1e-12), "{what}");
+                    assert!(relative(folded.total(), unfolded.total()) <= 10.0 * tol, "{what}");
+                    assert_eq!(folded.code.shape(), unfolded.code.shape(), "{what}");
+                    // It goes on from where it ended.
+                    let again = coder(&narrow, 1.2, tol, boundary, config).code(one, Some(&folded.code)).unwrap();
+                    assert!(again.iterations <= folded.iterations, "{what}");
+                }
+            }
         }
     }
 }

@@ -6,10 +6,13 @@ use super::filters::{Filters, PAIR};
 use super::frame::{Frame, LANES};
 use crate::Real;
 use crate::simd::{Kernel, dispatch};
+use std::ops::Range;
 
 /// Positions per vector, and the most vectors per stretch: with [`PAIR`] filters they fill the registers.
 const VECTOR: usize = 8;
 const STRETCH: usize = 7;
+/// Columns of a line that all filters pass over before the next ones.
+const BLOCK: usize = 512;
 
 /// The strongest filters at each position of a line, padded to whole vectors.
 pub(super) struct Line<T> {
@@ -138,10 +141,11 @@ impl<T: Real, const OWN: bool> Kernel for Correlate<'_, T, OWN> {
     fn run<const FMA: bool>(mut self) {
         let vectors = self.line.len() / VECTOR;
         let stretches = vectors.div_ceil(STRETCH);
-        for (pair, taps) in self.with.filters.pairs().enumerate() {
-            let mut done = 0;
-            for stretch in 0..stretches {
-                let end = vectors * (stretch + 1) / stretches;
+        let filters = self.with.filters;
+        for (block, pair) in blocks(stretches, STRETCH * VECTOR, filters.n_pairs()) {
+            let taps = filters.pair(pair);
+            for stretch in block {
+                let (done, end) = (vectors * stretch / stretches, vectors * (stretch + 1) / stretches);
                 match end - done {
                     1 => self.stretch::<1, FMA>(pair, taps, done * VECTOR),
                     2 => self.stretch::<2, FMA>(pair, taps, done * VECTOR),
@@ -151,7 +155,6 @@ impl<T: Real, const OWN: bool> Kernel for Correlate<'_, T, OWN> {
                     6 => self.stretch::<6, FMA>(pair, taps, done * VECTOR),
                     _ => self.stretch::<STRETCH, FMA>(pair, taps, done * VECTOR),
                 }
-                done = end;
             }
         }
     }
@@ -214,6 +217,15 @@ impl<T: Real, const OWN: bool> Correlate<'_, T, OWN> {
         }
         *out = sums;
     }
+}
+
+/// Pairs each block of stretches of a line, about [`BLOCK`] columns, with all groups of filters: what is read and ranked of a block stays in
+/// the cache while the filters pass over it.
+#[inline(always)]
+pub(super) fn blocks(stretches: usize, columns: usize, groups: usize) -> impl Iterator<Item = (Range<usize>, usize)> {
+    let step = (BLOCK / columns).max(1);
+    let block = move |first: usize| first..(first + step).min(stretches);
+    (0..stretches).step_by(step).flat_map(move |first| (0..groups).map(move |group| (block(first), group)))
 }
 
 /// A vector of an array, to be written.

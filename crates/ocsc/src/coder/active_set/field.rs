@@ -22,7 +22,7 @@ impl<T: Real> Field<T> {
     /// Takes weights (filter, depth, height, width).
     pub(super) fn new(frame: &Frame, n_filters: usize, weights: &Arc<[T]>) -> Result<Self> {
         if weights.len() != n_filters * frame.n_positions() {
-            let [depth, height, width] = frame.positions;
+            let [depth, height, width] = frame.code;
             let shape = if depth > 1 { format!("{depth} x {height} x {width}") } else { format!("{height} x {width}") };
             let expected = format!("{n_filters} x {shape} numbers, the shape of the code");
             return Err(Error::invalid("weights of coefficients", expected, weights.len()));
@@ -33,8 +33,9 @@ impl<T: Real> Field<T> {
     fn of(frame: &Frame, weights: Arc<[T]>) -> Self {
         let (positions, width) = (frame.n_positions(), frame.positions[2]);
         let padded = width.next_multiple_of(LANES);
-        let mut inverse = vec![T::zero(); weights.len() / width * padded];
-        for (out, line) in inverse.chunks_exact_mut(padded).zip(weights.chunks_exact(width)) {
+        let lines = weights.chunks_exact(positions).flat_map(|filter| filter.chunks(width));
+        let mut inverse = vec![T::zero(); weights.len() / positions * frame.n_lines() * padded];
+        for (out, line) in inverse.chunks_exact_mut(padded).zip(lines) {
             out.iter_mut().zip(line).for_each(|(o, w)| *o = T::of(1.0 / w.f64()));
         }
         let lightest = weights.iter().fold(f64::INFINITY, |m, w| m.min(w.f64()));
@@ -54,7 +55,7 @@ impl<T: Real> Field<T> {
     /// One over the weights of a filter on a line, from a column on.
     #[inline(always)]
     pub(super) fn inverse(&self, filter: usize, line: usize, column: usize) -> &[T] {
-        &self.inverse[(filter * (self.positions / self.width) + line) * self.padded + column..]
+        &self.inverse[(filter * self.positions.div_ceil(self.width) + line) * self.padded + column..]
     }
 }
 
@@ -78,17 +79,17 @@ pub(super) struct Pull {
 
 impl Ridge {
     /// Takes the atoms that are not zero; `weight` is the one of an atom in the penalty.
-    pub(super) fn new<T: Real>(
+    pub(super) fn new<'a, T: Real>(
         frame: &Frame,
         mu: f64,
-        atoms: &[Active<T>],
+        atoms: impl Iterator<Item = &'a Active<T>>,
         weight: impl Fn(&Active<T>) -> f64,
     ) -> Option<Self> {
         if mu == 0.0 {
             return None;
         }
         let (mut by_line, mut by_place, mut peak) = (vec![Vec::new(); frame.n_lines()], HashMap::new(), 0.0_f64);
-        for a in atoms.iter().filter(|a| a.value != T::zero()) {
+        for a in atoms.filter(|a| a.value != T::zero()) {
             let pull = mu * a.value.f64();
             let amount = pull / weight(a);
             by_line[a.line as usize].push(Pull { filter: a.filter, column: a.column, amount });

@@ -67,9 +67,15 @@ impl<T: Real> Filters<T> {
         &self.rows[self.first + k * self.per_filter..][..self.per_filter]
     }
 
-    /// All pairs, (rows, width, 2) each.
+    /// The number of pairs.
     #[inline(always)]
-    pub(super) fn pairs(&self) -> std::slice::ChunksExact<'_, T> {
-        self.packed.chunks_exact(self.per_pair)
+    pub(super) fn n_pairs(&self) -> usize {
+        self.n_filters.div_ceil(PAIR)
+    }
+
+    /// A pair, (rows, width, 2).
+    #[inline(always)]
+    pub(super) fn pair(&self, pair: usize) -> &[T] {
+        &self.packed[pair * self.per_pair..][..self.per_pair]
     }
 }

@@ -9,14 +9,22 @@
 //! - `free`: the same frame, but its residual is zero by definition: it does not count.
 //!
 //! Values that a mask hides are like the frame of `free`: their residual is zero by definition.
+//!
+//! **Long signals** of one channel are folded: their positions come in lines of [`FOLDED`] or more columns, as those of an image, so that
+//! threads share them and a line's numbers stay in the cache. On the canvas these lines follow each other without a gap: the whole is one
+//! row, and an atom at the end of a line goes on into the next.
 
 use crate::Boundary;
 use crate::{Error, Real, Result, Sample, Shape};
+use std::ops::Range;
 
 /// Atoms are handled in blocks of this many columns.
 pub(super) const LANES: usize = 16;
 /// Rows of filters are padded with zeros to whole groups of this many.
 pub(super) const GROUP: usize = 4;
+/// Signals with so many times this many positions are folded into lines of at least this many.
+const FOLDED: usize = 1024;
+const LEAST_LINES: usize = 4;
 
 /// The geometry of one sample shape.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,7 +32,9 @@ pub(super) struct Frame {
     pub(super) boundary: Boundary,
     pub(super) sample: Shape,
     pub(super) filter: Shape,
-    /// Positions on each axis: the code's shape.
+    /// The code's shape.
+    pub(super) code: [usize; 3],
+    /// Lines of positions: the code's shape, unless it is folded. Then the last line may be shorter than the others.
     pub(super) positions: [usize; 3],
     /// Rows of the canvas: depth and height, frame included.
     depth: usize,
@@ -36,12 +46,23 @@ pub(super) struct Frame {
     grouped_rows: usize,
     /// Width of the frame before the sample, on each axis.
     margin: [usize; 3],
+    /// Of a part of a sample: the lines and rows that are its own (`strips.rs`).
+    core: Option<Core>,
     /// Where each row of a filter on each line starts, (lines, rows in whole groups); see [`Frame::starts`].
     starts: Vec<u32>,
     /// The first and the last row of the canvas among these, by line.
     ends: Vec<(u32, u32)>,
     /// With a mask: which numbers of the canvas count, the columns kept twice included.
     seen: Option<Vec<bool>>,
+}
+
+/// What a strip answers for; it sees more than that.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Core {
+    /// The lines whose correlations it bounds.
+    pub(super) lines: Range<usize>,
+    /// The rows of the canvas whose values it counts.
+    pub(super) rows: Range<usize>,
 }
 
 impl Frame {
@@ -60,14 +81,47 @@ impl Frame {
     pub(super) fn new(sample: Shape, filter: Shape, boundary: Boundary) -> Result<Self> {
         let [s, f] = [sample.spatial(), filter.spatial()];
         let margin = if boundary == Boundary::Circular { [0; 3] } else { f.map(|n| n - 1) };
-        let positions = std::array::from_fn(|i| s[i] + margin[i]);
+        let code: [usize; 3] = std::array::from_fn(|i| s[i] + margin[i]);
         let [depth, height, _] = std::array::from_fn(|i| s[i] + 2 * margin[i]);
-        let stride = positions[2].next_multiple_of(LANES) + filter.width.next_multiple_of(LANES);
+        Frame::with(sample, filter, boundary, margin, code, [depth, height])
+    }
+
+    /// The geometry of a part of an image: `code` positions, whose atoms stay within so many rows. The sample is what lies there, with
+    /// so much of the frame of zeros before it.
+    pub(super) fn strip(
+        sample: Shape,
+        filter: Shape,
+        boundary: Boundary,
+        margin: [usize; 3],
+        code: [usize; 3],
+        core: Core,
+    ) -> Result<Self> {
+        let height = code[1] + filter.height - 1;
+        Ok(Frame { core: Some(core), ..Frame::with(sample, filter, boundary, margin, code, [1, height])? })
+    }
+
+    fn with(
+        sample: Shape,
+        filter: Shape,
+        boundary: Boundary,
+        margin: [usize; 3],
+        code: [usize; 3],
+        [depth, height]: [usize; 2],
+    ) -> Result<Self> {
         let rows = filter.depth * filter.height * filter.channels;
+        let padded = filter.width.next_multiple_of(LANES);
+        let folded = FOLDED.max(2 * padded);
+        let positions = match code {
+            [1, 1, n] if rows == 1 && n >= LEAST_LINES * folded => [1, n.div_ceil(folded), folded],
+            _ => code,
+        };
+        let lines_per_row = if positions == code { 1 } else { positions[1] };
+        let stride = lines_per_row * positions[2].next_multiple_of(LANES) + padded;
         let mut frame = Frame {
             boundary,
             sample,
             filter,
+            code,
             positions,
             depth,
             height,
@@ -75,6 +129,7 @@ impl Frame {
             rows,
             grouped_rows: rows.next_multiple_of(GROUP),
             margin,
+            core: None,
             starts: Vec::new(),
             ends: Vec::new(),
             seen: None,
@@ -124,7 +179,42 @@ impl Frame {
 
     /// The numbers of positions.
     pub(super) fn n_positions(&self) -> usize {
-        self.positions.iter().product()
+        self.code.iter().product()
+    }
+
+    /// Whether the positions of a signal come in several lines.
+    pub(super) fn is_folded(&self) -> bool {
+        self.positions != self.code
+    }
+
+    /// Whether this is a part of a sample.
+    pub(super) fn is_strip(&self) -> bool {
+        self.core.is_some()
+    }
+
+    /// Whether filters wrap around from the last lines to the first.
+    pub(super) fn lines_wrap(&self) -> bool {
+        self.boundary == Boundary::Circular && !self.is_strip()
+    }
+
+    /// The lines whose correlations are of interest.
+    pub(super) fn own_lines(&self) -> Range<usize> {
+        self.core.as_ref().map_or(0..self.n_lines(), |core| core.lines.clone())
+    }
+
+    /// Whether the values of a row of the canvas are counted here.
+    pub(super) fn owns_row(&self, row: usize) -> bool {
+        self.core.as_ref().is_none_or(|core| core.rows.contains(&(row / self.filter.channels)))
+    }
+
+    /// Whether there is but one line of positions, folded or not.
+    pub(super) fn is_signal(&self) -> bool {
+        self.code[0] * self.code[1] == 1
+    }
+
+    /// The positions of a line.
+    pub(super) fn columns(&self, line: usize) -> usize {
+        self.positions[2].min(self.n_positions() - line * self.positions[2])
     }
 
     /// Lines of positions: depth x height.
@@ -135,6 +225,9 @@ impl Frame {
     /// Where row `(channel, dz, dy)` of a filter placed on `line` starts on the canvas.
     #[inline(always)]
     pub(super) fn row(&self, line: usize, row: usize) -> usize {
+        if self.is_folded() {
+            return line * self.positions[2];
+        }
         let (c, dy) = (row % self.filter.channels, row / self.filter.channels % self.filter.height);
         let dz = row / (self.filter.channels * self.filter.height);
         let (mut z, mut y) = (line / self.positions[1] + dz, line % self.positions[1] + dy);
@@ -149,17 +242,14 @@ impl Frame {
 
     /// Whether an atom here needs more than adding its rows: its columns wrap or are kept twice, or it sticks out freely.
     pub(super) fn is_border(&self, position: usize) -> bool {
-        let p = [
-            position / (self.positions[1] * self.positions[2]),
-            position / self.positions[2] % self.positions[1],
-            position % self.positions[2],
-        ];
-        let (s, f) = (self.sample.spatial(), self.filter.spatial());
+        let [_, height, width] = self.code;
+        let p = [position / (height * width), position / width % height, position % width];
+        let (s, f, m) = (self.sample.spatial(), self.filter.spatial(), self.margin);
         match self.boundary {
             Boundary::Zero => false,
             // Rows that wrap around start where they end up.
             Boundary::Circular => p[2] + 1 < f[2] || p[2] + f[2] > s[2],
-            Boundary::Free => (0..3).any(|i| p[i] + 1 < f[i] || p[i] + 1 > s[i]),
+            Boundary::Free => (0..3).any(|i| p[i] < m[i] || p[i] + f[i] > m[i] + s[i]),
         }
     }
 
@@ -174,6 +264,16 @@ impl Frame {
         let (c, y, z) = (row % channels, row / channels % self.height, row / (channels * self.height));
         let (y, z) = (y.checked_sub(self.margin[1])?, z.checked_sub(self.margin[0])?);
         (y < s.height && z < s.depth).then(|| &sample[((c * s.depth + z) * s.height + y) * s.width..][..s.width])
+    }
+
+    /// Copies what lies of a sample on a part of one row of the canvas that starts at `at`.
+    pub(super) fn copy_source<T: Real>(&self, at: usize, sample: &[T], out: &mut [f64]) {
+        if let Some(x) = self.source(at / self.stride, sample) {
+            let column = at % self.stride;
+            let (before, skipped) =
+                (self.first_column().saturating_sub(column), column.saturating_sub(self.first_column()));
+            out.iter_mut().skip(before).zip(x.iter().skip(skipped)).for_each(|(o, x)| *o = x.f64());
+        }
     }
 
     /// The canvas of a sample: its values, framed by zeros.
@@ -238,6 +338,7 @@ impl Frame {
             Some(seen) => seen[self.starts(line)[row] as usize + column],
             None if self.boundary == Boundary::Free => {
                 let (first, last) = self.counted_columns();
+                let column = (self.starts(line)[row] as usize + column) % self.stride;
                 self.row_counts(line, row) && (first..last).contains(&column)
             }
             None => true,
@@ -258,7 +359,7 @@ impl Frame {
 
     /// Whether row `row` of an atom on `line` lies on pixels that count.
     pub(super) fn row_counts(&self, line: usize, row: usize) -> bool {
-        if self.boundary != Boundary::Free {
+        if self.boundary != Boundary::Free || self.is_folded() {
             return true;
         }
         let dy = row / self.filter.channels % self.filter.height;

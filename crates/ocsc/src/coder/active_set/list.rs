@@ -17,14 +17,19 @@ const NEGLIGIBLE: f64 = 0.2;
 /// A phase with fewer atoms than this is not shared between threads.
 const WORTH_SHARING: usize = 64;
 
-/// The atoms, sorted by (band, tile, line, column, filter).
+/// The atoms by band, each sorted by (tile, line, column, filter).
 pub(super) struct List<T> {
+    bands: Vec<Band<T>>,
+    /// How far each tile may be from its optimum: its largest step, or the excess of what joined it, since it was last
+    /// found to be done; (bands, tiles).
+    heat: Vec<T>,
+}
+
+/// The atoms of a band.
+struct Band<T> {
     atoms: Vec<Active<T>>,
     /// Where the atoms of each tile start, and the end.
     starts: Vec<usize>,
-    /// How far each tile may be from its optimum: its largest step, or the excess of what joined it, since it was last
-    /// found to be done.
-    heat: Vec<T>,
 }
 
 /// A band's share of a sweep.
@@ -33,29 +38,44 @@ struct Task<'a, T> {
     canvas: &'a mut [T],
     base: usize,
     heat: &'a mut [T],
-    /// Where the atoms of each of its tiles start on the whole list, and the end; and which tiles are to be visited.
+    /// Where the atoms of each of its tiles start, and the end; and which tiles are to be visited.
     starts: &'a [usize],
     due: &'a [bool],
 }
 
 impl<T: Real> List<T> {
     /// The list of these atoms, of whose values nothing is known.
-    pub(super) fn new(tiling: &Tiling, atoms: Vec<Active<T>>) -> Self {
-        let n = tiling.len() * tiling.n_tiles;
+    pub(super) fn new(tiling: &Tiling, mut atoms: Vec<Active<T>>) -> Self {
         let heat = T::of(if atoms.is_empty() { 0.0 } else { f64::INFINITY });
-        let mut list = List { atoms, starts: vec![0; n + 1], heat: vec![heat; n] };
-        list.sort(tiling);
+        atoms.par_sort_unstable_by_key(key);
+        atoms.dedup_by_key(|a| key(a));
+        let empty = |_| Band { atoms: Vec::new(), starts: vec![0; tiling.n_tiles + 1] };
+        let mut list =
+            List { bands: (0..tiling.len()).map(empty).collect(), heat: vec![heat; tiling.len() * tiling.n_tiles] };
+        for chunk in atoms.chunk_by(|a, b| a.band == b.band) {
+            list.bands[chunk[0].band as usize].set(chunk.to_vec());
+        }
         list
     }
 
     /// All atoms.
-    pub(super) fn atoms(&self) -> &[Active<T>] {
-        &self.atoms
+    pub(super) fn atoms(&self) -> impl Iterator<Item = &Active<T>> {
+        self.bands.iter().flat_map(|band| &band.atoms)
     }
 
-    /// All atoms, of which everything but the place may be changed.
-    pub(super) fn atoms_mut(&mut self) -> &mut [Active<T>] {
-        &mut self.atoms
+    /// How many atoms there are.
+    pub(super) fn len(&self) -> usize {
+        self.bands.iter().map(|band| band.atoms.len()).sum()
+    }
+
+    /// How many bands there are.
+    pub(super) fn n_bands(&self) -> usize {
+        self.bands.len()
+    }
+
+    /// Changes all atoms, of which everything but the place may be changed.
+    pub(super) fn change(&mut self, change: impl Fn(&mut Active<T>) + Sync) {
+        self.bands.par_iter_mut().for_each(|band| band.atoms.iter_mut().for_each(&change));
     }
 
     /// Nothing is known of how far any tile is from its optimum: the problem has changed.
@@ -65,7 +85,8 @@ impl<T: Real> List<T> {
 
     /// Gives every atom another weight, unless there are none; `units` are the weights of filters, in which steps are measured.
     pub(super) fn reweigh(&mut self, tiling: &Tiling, weights: &[f64], units: &[T]) {
-        for (atom, weight) in self.atoms.iter_mut().zip(weights) {
+        let atoms = self.bands.iter_mut().flat_map(|band| &mut band.atoms);
+        for (atom, weight) in atoms.zip(weights) {
             let (new, heat) = (T::of(*weight), &mut self.heat[slot(tiling, atom)]);
             *heat = heat.at_least((new - atom.weight).abs() / units[atom.filter as usize]);
             atom.weight = new;
@@ -73,38 +94,27 @@ impl<T: Real> List<T> {
     }
 
     /// The atoms of a band.
-    pub(super) fn band(&self, tiling: &Tiling, band: usize) -> &[Active<T>] {
-        &self.atoms[self.starts[band * tiling.n_tiles]..self.starts[(band + 1) * tiling.n_tiles]]
+    pub(super) fn band(&self, band: usize) -> &[Active<T>] {
+        &self.bands[band].atoms
     }
 
     /// Drops zeros.
     pub(super) fn drop_zeros(&mut self) {
-        self.atoms.retain(|a| a.value != T::zero());
+        self.bands.par_iter_mut().for_each(|band| band.atoms.retain(|a| a.value != T::zero()));
     }
 
     /// Adds atoms that are zero, in the list's order, each with its excess |c| / w - 1; those already on the list stay as they are.
-    pub(super) fn extend(&mut self, tiling: &Tiling, joining: Vec<(Active<T>, T)>) {
+    pub(super) fn extend(&mut self, tiling: &Tiling, joining: &[(Active<T>, T)]) {
         debug_assert!(joining.is_sorted_by_key(|(atom, _)| key(atom)));
-        for (atom, excess) in &joining {
+        for (atom, excess) in joining {
             let heat = &mut self.heat[slot(tiling, atom)];
             *heat = heat.at_least(*excess);
         }
-        let listed = std::mem::take(&mut self.atoms);
-        self.atoms = merged(listed, joining.into_iter().map(|(atom, _)| atom));
-        self.set_starts(tiling);
-    }
-
-    fn sort(&mut self, tiling: &Tiling) {
-        self.atoms.par_sort_unstable_by_key(key);
-        self.atoms.dedup_by_key(|a| key(a));
-        self.set_starts(tiling);
-    }
-
-    /// Finds where the atoms of each tile start.
-    fn set_starts(&mut self, tiling: &Tiling) {
-        self.starts.fill(0);
-        self.atoms.iter().for_each(|a| self.starts[slot(tiling, a) + 1] += 1);
-        (1..self.starts.len()).for_each(|i| self.starts[i] += self.starts[i - 1]);
+        self.bands.par_iter_mut().enumerate().for_each(|(number, band)| {
+            let from = |number: usize| joining.partition_point(|(atom, _)| (atom.band as usize) < number);
+            let listed = std::mem::take(&mut band.atoms);
+            band.set(merged(listed, joining[from(number)..from(number + 1)].iter().map(|(atom, _)| *atom)));
+        });
     }
 
     /// Sweeps over the tiles that are not done until all steps are at most `small`, or `max_sweeps` were made.
@@ -127,7 +137,7 @@ impl<T: Real> List<T> {
         &mut self,
         sharing: &Sharing,
         tiling: &Tiling,
-        phases: &[Vec<usize>; 3],
+        phases: &[Vec<usize>],
         setting: &Setting<'_, T>,
         canvas: &mut [T],
         small: f64,
@@ -146,7 +156,7 @@ impl<T: Real> List<T> {
                 // Decided before the phase, so that threads change nothing.
                 let hot = if full { &since } else { &last };
                 for (band, tile) in phase.iter().flat_map(|band| (0..tiling.n_tiles).map(move |tile| (*band, tile))) {
-                    due[band * tiling.n_tiles + tile] = tiling.neighbours(band, tile).any(|n| hot[n] > small);
+                    due[band * tiling.n_tiles + tile] = tiling.any_near(band, tile, |n| hot[n] > small);
                 }
                 for &band in phase {
                     last[band * tiling.n_tiles..][..tiling.n_tiles].fill(T::zero());
@@ -187,15 +197,14 @@ impl<T: Real> List<T> {
         heat: &'a mut [T],
     ) -> Vec<Task<'a, T>> {
         let n_tiles = tiling.n_tiles;
-        let (mut atoms, mut canvas, mut heat) = (&mut self.atoms[..], canvas, heat);
+        let (mut bands, mut canvas, mut heat) = (&mut self.bands[..], canvas, heat);
         let mut done = [0; 3];
         let mut tasks = Vec::with_capacity(phase.len());
         for &band in phase {
             let tiles = band * n_tiles..(band + 1) * n_tiles;
-            let starts = &self.starts[tiles.start..=tiles.end];
             let reach = tiling.reach(band);
             let (mine, base) = (take(&mut canvas, &mut done[0], reach.clone()), reach.start);
-            let atoms = take(&mut atoms, &mut done[1], starts[0]..starts[n_tiles]);
+            let [Band { atoms, starts }] = take(&mut bands, &mut done[1], band..band + 1) else { continue };
             let heat = take(&mut heat, &mut done[2], tiles.clone());
             let task = Task { atoms, canvas: mine, base, heat, starts, due: &due[tiles] };
             if task.len() > 0 {
@@ -222,10 +231,20 @@ fn share<'a, T: Real>(sharing: &Sharing, tasks: Vec<Task<'a, T>>, run: &(dyn Fn(
     visited.into_inner()
 }
 
+impl<T> Band<T> {
+    /// Takes other atoms and finds where those of each tile start.
+    fn set(&mut self, atoms: Vec<Active<T>>) {
+        self.starts.fill(0);
+        atoms.iter().for_each(|a| self.starts[a.tile as usize + 1] += 1);
+        (1..self.starts.len()).for_each(|i| self.starts[i] += self.starts[i - 1]);
+        self.atoms = atoms;
+    }
+}
+
 impl<T: Real> Task<'_, T> {
-    /// The atoms of each tile that is due, counted from the band's first.
+    /// The atoms of each tile that is due.
     fn due(&self) -> impl Iterator<Item = std::ops::Range<usize>> {
-        let ranges = self.starts.windows(2).map(|pair| pair[0] - self.starts[0]..pair[1] - self.starts[0]);
+        let ranges = self.starts.windows(2).map(|pair| pair[0]..pair[1]);
         ranges.zip(self.due).filter(|(_, due)| **due).map(|(range, _)| range)
     }
 

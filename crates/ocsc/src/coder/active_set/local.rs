@@ -33,13 +33,22 @@ const PROMISING: f64 = 0.95;
 
 /// Whether a sample has corners that are so far apart that it pays to certify them apart.
 pub(super) fn is_large(frame: &Frame) -> bool {
-    frame.n_positions() >= LARGE || frame.n_lines() == 1 && frame.n_positions() >= LONG * frame.filter.width
+    frame.is_strip()
+        || frame.n_positions() >= LARGE
+        || frame.is_signal() && frame.n_positions() >= LONG * frame.filter.width
 }
 
 impl<T: Real> Solve<'_, T> {
     /// A gap from a residual that is scaled where the candidates of a look are; none where that could not reach the tolerance.
-    pub(super) fn local_gap(&self, worth: &Worth, own: &Own<'_, T>, scan: &Scan, report: Report) -> Option<f64> {
-        let (coder, tol, objective) = (self.coder, self.coder.tol, worth.objective);
+    pub(super) fn local_gap(
+        &self,
+        worth: &Worth,
+        own: &Own<'_, T>,
+        scan: &Scan,
+        report: Report,
+        tol: f64,
+    ) -> Option<f64> {
+        let (coder, objective) = (self.coder, worth.objective);
         let is_complete = matches!(report, Report::All(threshold) if threshold <= 1.0);
         if !is_complete || self.data.is_some() || !coder.config.penalty.is_convex() {
             return None;
@@ -49,12 +58,18 @@ impl<T: Real> Solve<'_, T> {
             return None;
         }
         let field = field(&self.frame, &scan.candidates);
+        // A residual that is scaled again would have to be made again.
         let mut canvas = vec![T::zero(); self.frame.len()];
         let Rebuilt { mut terms, size, .. } =
             coder.rebuild(&self.frame, &self.tiling, self.sample, &self.list, &mut canvas, None, Some(&field));
         worth.add_ridge(&mut terms);
-        if !promises(terms.gap(1.0, &worth.weight)) {
+        let gap = terms.gap(1.0, &worth.weight);
+        if !promises(gap) {
             return None;
+        }
+        if self.frame.is_strip() {
+            // What it really proves is found for all strips together.
+            return Some(gap);
         }
         let report = self.report(1.0, own, size.peak);
         let scan = coder.correlate_exact(&self.frame, &canvas, own, report, size.peak);
@@ -64,7 +79,7 @@ impl<T: Real> Solve<'_, T> {
 }
 
 /// s on the canvas.
-fn field<T: Real>(frame: &Frame, candidates: &[Candidate]) -> Vec<T> {
+pub(super) fn field<T: Real>(frame: &Frame, candidates: &[Candidate]) -> Vec<T> {
     let mut field = vec![T::one(); frame.len()];
     let width = frame.filter.width;
     for candidate in candidates.iter().filter(|c| c.strength > 1.0) {
@@ -110,7 +125,7 @@ mod tests {
         let own = Own { field: None, ridge: ridge.as_ref() };
         let report = solve.report(1.5, &own, worth.rebuilt.size.peak);
         let scan = coder.correlate_all(&solve.frame, &solve.canvas, &own, report);
-        let local = solve.local_gap(&worth, &own, &scan, report).unwrap_or(f64::INFINITY);
+        let local = solve.local_gap(&worth, &own, &scan, report, coder.tol).unwrap_or(f64::INFINITY);
         let d = Dictionary::new(4, filter, 2, d.data().iter().map(|v| v.f64()).collect()).unwrap();
         let x = Sample::masked(shape, data, mask).unwrap();
         let mut finer = ActiveSet::new(&d, beta, 1e-9, boundary, config).unwrap();

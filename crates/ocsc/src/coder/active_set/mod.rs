@@ -28,7 +28,7 @@
 //!
 //! **Cost**: about five full correlations (K P M each), in 8 bits where the processor can and else at the speed of a matrix
 //! product, and a few dozen sweeps over parts of the list. **Memory**: the sample and its non-zeros; the K P correlations are
-//! reduced line by line.
+//! reduced line by line. Large images are coded in strips (`strips.rs`).
 //!
 //! **Dense codes.** At a very small beta the non-zeros get as many as the sample has numbers, and descent gets slow. When five
 //! rounds in a row made no progress and there are more than 0.8 non-zeros per number, the sample goes to [`Admm`](super::Admm), from the
@@ -48,6 +48,7 @@ mod local;
 mod residual;
 mod scan;
 mod solve;
+mod strips;
 mod tiling;
 mod worth;
 

@@ -26,6 +26,7 @@ use crate::coder::certificate::Terms;
 use crate::simd::{Kernel, dispatch};
 use crate::{Loss, Real, Sample};
 use rayon::prelude::*;
+use std::ops::Range;
 
 /// How much values count, on the canvas.
 pub(super) struct DataWeights<T> {
@@ -125,11 +126,12 @@ impl<T: Real> ActiveSet<T> {
         tiling: &Tiling,
         sample: &Sample<T>,
         list: &List<T>,
-        mut canvas: &mut [T],
-        data: Option<&mut DataWeights<T>>,
+        whole: &mut [T],
+        mut data: Option<&mut DataWeights<T>>,
         field: Option<&[T]>,
     ) -> Rebuilt {
-        let mut weighing = data.map(|data| {
+        let mut canvas = &mut *whole;
+        let mut weighing = data.as_deref_mut().map(|data| {
             let DataWeights { loss, smoothing, given, majorising } = data;
             Weighing { loss: *loss, smoothing: *smoothing, given, majorising }
         });
@@ -144,32 +146,45 @@ impl<T: Real> ActiveSet<T> {
             .into_par_iter()
             .enumerate()
             .map(|(band, (canvas, mut weighing))| {
-                let mut exact = vec![0.0; canvas.len()];
                 let start = tiling.own(band).start;
-                for (row, out) in exact.chunks_exact_mut(frame.stride).enumerate() {
-                    if let Some(x) = frame.source(start / frame.stride + row, sample.data()) {
-                        out[frame.first_column()..][..x.len()].iter_mut().zip(x).for_each(|(o, x)| *o = x.f64());
-                    }
+                // Atoms at the edges of a part of a row stick out of it.
+                let margin = if frame.is_folded() { self.filters.width.next_multiple_of(LANES) } else { 0 };
+                let mut framed = vec![0.0; margin + canvas.len() + margin];
+                for (i, out) in framed[margin..][..canvas.len()].chunks_mut(frame.stride).enumerate() {
+                    frame.copy_source(start + i * frame.stride, sample.data(), out);
                 }
-                for near in tiling.before(band).into_iter().chain([band]) {
-                    let atoms = list.band(tiling, near);
-                    dispatch(Subtract { frame, filters: &self.filters, atoms, start, part: &mut exact });
+                let mut subtract = |band: usize, shift: usize| {
+                    let (atoms, start) = (list.band(band), start.wrapping_sub(margin).wrapping_sub(shift));
+                    dispatch(Subtract { frame, filters: &self.filters, atoms, start, part: &mut framed });
+                };
+                tiling.before(band).into_iter().chain([band]).for_each(|near| subtract(near, 0));
+                if frame.is_folded() && frame.boundary == Boundary::Circular && band == 0 {
+                    // What wraps around the end of the signal.
+                    subtract(tiling.len() - 1, frame.sample.width.wrapping_neg());
                 }
-                let rows = exact.chunks_exact_mut(frame.stride).zip(canvas.chunks_exact_mut(frame.stride));
+                let exact = &mut framed[margin..][..canvas.len()];
+                let rows = exact.chunks_mut(frame.stride).zip(canvas.chunks_mut(frame.stride));
                 let mut rebuilt = Rebuilt::default();
                 for (i, (exact, out)) in rows.enumerate() {
-                    let row = start / frame.stride + i;
-                    let source = frame.source(row, sample.data());
-                    let counted = fold_row(frame, row, source.is_some(), exact);
-                    let line = Row { frame, source, exact, counted };
+                    let at = start + i * frame.stride;
+                    let source = frame.source(at / frame.stride, sample.data());
+                    let counted = fold_row(frame, at, source.is_some(), exact);
+                    let is_own = frame.owns_row(at / frame.stride);
+                    let line = Row { frame, source, first: at % frame.stride, exact, counted, is_own };
                     match &mut weighing {
-                        None => line.finish(out, field.map(|field| &field[row * frame.stride..]), &mut rebuilt),
-                        Some(weighing) => line.finish_weighted(out, weighing.cut(frame.stride), &mut rebuilt),
+                        None => line.finish(out, field.map(|field| &field[at..]), &mut rebuilt),
+                        Some(weighing) => line.finish_weighted(out, weighing.cut(out.len()), &mut rebuilt),
                     }
                 }
                 rebuilt
             })
             .collect();
+        if frame.is_folded() {
+            frame.repeat_columns(whole, 0, frame.filter.width - 1);
+            if let Some(data) = data {
+                frame.repeat_columns(&mut data.majorising, 0, frame.filter.width - 1);
+            }
+        }
         rebuilt.iter().fold(Rebuilt::default(), |all, part| all.merge(part))
     }
 
@@ -186,7 +201,7 @@ struct Subtract<'a, T> {
     frame: &'a Frame,
     filters: &'a Filters<T>,
     atoms: &'a [Active<T>],
-    /// Where the part starts on the canvas.
+    /// Where the part starts on the canvas, modulo the largest number.
     start: usize,
     part: &'a mut [f64],
 }
@@ -201,10 +216,11 @@ impl<T: Real> Kernel for Subtract<'_, T> {
             let (change, column) = (-atom.value.f64(), atom.column as usize);
             let starts = &self.frame.starts(atom.line as usize)[..self.frame.filter_rows()];
             for (start, taps) in starts.iter().zip(self.filters.rows(atom.filter as usize).chunks_exact(padded)) {
-                let Some(at) = (*start as usize).checked_sub(self.start).filter(|at| *at < self.part.len()) else {
+                let at = (*start as usize + column).wrapping_sub(self.start);
+                if at >= self.part.len() || at + padded > self.part.len() {
                     continue;
-                };
-                let columns = self.part[at + column..][..padded].as_chunks_mut::<LANES>().0;
+                }
+                let columns = self.part[at..][..padded].as_chunks_mut::<LANES>().0;
                 for (columns, taps) in columns.iter_mut().zip(taps.as_chunks::<LANES>().0) {
                     // By value: the compiler then keeps them in vectors.
                     let (mut sums, taps) = (*columns, taps.map(|tap| tap.f64()));
@@ -237,40 +253,44 @@ impl<'a, T> Weighing<'a, T> {
     }
 }
 
-/// Brings one row of x - D z into the canvas's form; returns the columns that count.
-fn fold_row(frame: &Frame, row: usize, is_sample: bool, exact: &mut [f64]) -> std::ops::Range<usize> {
+/// Brings a row of x - D z, or the part of one that is at `at` on the canvas, into the canvas's form; returns the columns that count.
+fn fold_row(frame: &Frame, at: usize, is_sample: bool, exact: &mut [f64]) -> Range<usize> {
     let (width, again) = (frame.sample.width, frame.filter.width - 1);
+    if frame.boundary == Boundary::Circular && !frame.is_folded() {
+        for j in 0..again {
+            exact[j] += exact[width + j];
+        }
+        exact.copy_within(..again, width);
+    }
     let counted = match frame.boundary {
-        Boundary::Circular => {
-            for j in 0..again {
-                exact[j] += exact[width + j];
-            }
-            exact.copy_within(..again, width);
-            0..width
-        }
-        Boundary::Zero => 0..frame.positions[2] + again,
-        Boundary::Free => {
-            let counted = if is_sample { again..again + width } else { 0..0 };
-            exact[..counted.start].fill(0.0);
-            exact[counted.end..].fill(0.0);
-            counted
-        }
+        Boundary::Circular => 0..width,
+        Boundary::Zero => 0..frame.code[2] + again,
+        Boundary::Free if is_sample => again..again + width,
+        Boundary::Free => 0..0,
     };
-    frame.hide(row * frame.stride, exact);
+    let local = |column: usize| column.saturating_sub(at % frame.stride).min(exact.len());
+    let counted = local(counted.start)..local(counted.end);
+    if frame.boundary == Boundary::Free {
+        exact[..counted.start].fill(0.0);
+        exact[counted.end..].fill(0.0);
+    }
+    frame.hide(at, exact);
     counted
 }
 
-/// One row of the residual; `source` is the sample's row that lies there.
+/// One row of the residual, or a part of it from column `first` on; `source` is the sample's row that lies there.
 struct Row<'a, T> {
     frame: &'a Frame,
     source: Option<&'a [T]>,
+    first: usize,
     exact: &'a [f64],
-    counted: std::ops::Range<usize>,
+    counted: Range<usize>,
+    is_own: bool,
 }
 
 impl<T: Real> Row<'_, T> {
     fn value(&self, column: usize) -> f64 {
-        let at = column.wrapping_sub(self.frame.first_column());
+        let at = (self.first + column).wrapping_sub(self.frame.first_column());
         self.source.and_then(|row| row.get(at)).map_or(0.0, |x| x.f64())
     }
 
@@ -281,13 +301,19 @@ impl<T: Real> Row<'_, T> {
         if let Some(field) = field {
             out.iter_mut().zip(field).for_each(|(o, s)| *o *= *s);
         }
+        if !self.is_own {
+            // Others count its values; correlations see them all the same.
+            return rebuilt.size.add(out);
+        }
         let mut terms = rebuilt.terms;
+        let before = terms.t_t;
         for column in self.counted.clone() {
             let x = self.value(column);
             terms.add(x, x - exact[column], exact[column], out[column].f64());
         }
         rebuilt.terms = terms;
-        rebuilt.size = Size { peak: terms.peak, energy: terms.t_t };
+        let Size { peak, energy } = rebuilt.size;
+        rebuilt.size = Size { peak: terms.peak.max(peak), energy: energy + terms.t_t - before };
     }
 
     /// The same with weights and outliers.

@@ -61,11 +61,23 @@ pub(super) struct Scan {
     pub(super) candidates: Vec<Candidate>,
 }
 
+impl Size {
+    /// Takes note of numbers of a canvas.
+    pub(super) fn add<T: Real>(&mut self, numbers: &[T]) {
+        for number in numbers {
+            self.peak = self.peak.max(number.f64().abs());
+            self.energy += number.f64() * number.f64();
+        }
+    }
+}
+
 impl Scan {
     /// Puts together what was found on parts of a sample.
     fn of(parts: Vec<(f64, Vec<Candidate>)>) -> Self {
         let strongest = parts.iter().fold(0.0, |m, (s, _)| s.max(m));
-        Scan { strongest, candidates: parts.into_iter().flat_map(|(_, c)| c).collect() }
+        let mut candidates = Vec::with_capacity(parts.iter().map(|(_, c)| c.len()).sum());
+        parts.into_iter().for_each(|(_, c)| candidates.extend_from_slice(&c));
+        Scan { strongest, candidates }
     }
 }
 
@@ -117,7 +129,8 @@ impl<T: Real> ActiveSet<T> {
         let look = Look { frame, canvas: &coarse, ridge, signed, least: threshold.min(1.0) };
         let (n_filters, count) = (self.filters.n_filters, AtomicUsize::new(0));
         let most = n_filters * frame.n_positions() / MANY;
-        let lines: Vec<(f64, Vec<Candidate>)> = (0..frame.n_lines())
+        let lines: Vec<(f64, Vec<Candidate>)> = frame
+            .own_lines()
             .into_par_iter()
             .map_init(
                 || Survivors::new(frame, n_filters),
@@ -222,22 +235,27 @@ pub(super) fn scan_lines<S: Real>(
     report: Report,
     correlate: impl Fn(&mut Line<S>, usize) + Sync,
 ) -> Scan {
-    let [depth, height, width] = frame.positions;
-    let cells_per_slice = height.div_ceil(CELL);
+    let [depth, _, full_width] = frame.positions;
+    // The lines of a signal are not near each other.
+    let cell = if frame.is_folded() { 1 } else { CELL };
+    let own = frame.own_lines();
+    let height = own.len() / depth;
+    let cells_per_slice = height.div_ceil(cell);
     let rows: Vec<(f64, Vec<Candidate>)> = (0..depth * cells_per_slice)
         .into_par_iter()
         .map_init(
-            || (0..CELL).map(|_| Line::new(frame)).collect::<Vec<_>>(),
+            || (0..cell).map(|_| Line::new(frame)).collect::<Vec<_>>(),
             |lines, row| {
-                let (slice, first) = (row / cells_per_slice, row % cells_per_slice * CELL);
-                let count = CELL.min(height - first);
+                let (slice, first) = (row / cells_per_slice, row % cells_per_slice * cell);
+                let first_line = own.start + slice * height + first;
+                let (count, width) = (cell.min(height - first), frame.columns(first_line));
                 let mut strongest = 0.0_f64;
                 for (i, line) in lines[..count].iter_mut().enumerate() {
-                    correlate(line, slice * height + first + i);
+                    correlate(line, first_line + i);
                     let top = line.first.strength[..width].iter().fold(S::zero(), |m, s| m.at_least(*s));
                     strongest = strongest.max(top.f64());
                 }
-                (strongest, candidates(&lines[..count], width, (slice * height + first) * width, report))
+                (strongest, candidates(&lines[..count], width, first_line * full_width, report))
             },
         )
         .collect();

@@ -55,6 +55,8 @@ const MOVING_SWEEPS: usize = 30;
 /// fraction of the tolerance.
 const REWEIGHTS: usize = 6;
 const SETTLED: f64 = 0.3;
+/// Threads make at least so many atoms at a time.
+const SHARE: usize = 1024;
 /// The modulus is smoothed by so much less when what smoothing hides is more than half of the tolerance.
 const SHARPER: f64 = 0.25;
 /// One sample while it is coded.
@@ -70,7 +72,8 @@ pub(super) struct Solve<'a, T: Real> {
     pub(super) list: List<T>,
     /// The residual, where it counts; see `frame.rs`.
     pub(super) canvas: Vec<T>,
-    started: bool,
+    /// Whether there was a code to start from.
+    pub(super) started: bool,
 }
 
 impl<T: Real> ActiveSet<T> {
@@ -79,13 +82,36 @@ impl<T: Real> ActiveSet<T> {
         check_wanted(monitor)?;
         let start_time = monitor.now();
         self.dictionary.check_sample_shape(sample.shape())?;
-        Solve::new(self, sample, start)?.run(monitor, start_time)
+        match self.cut(sample) {
+            Some(cut) => self.solve_in_strips(sample, start, cut, monitor),
+            None => Ok(Solve::new(self, sample, start)?.run(self.tol, monitor, start_time)?.0),
+        }
+    }
+
+    /// Checks that a code to start from fits the filters and the positions of a sample.
+    pub(super) fn check_start(&self, code: &Code<T>, positions: [usize; 3]) -> Result<()> {
+        let n_filters = self.filters.n_filters;
+        if code.n_filters() != n_filters || code.shape() != positions {
+            let expected = format!("{n_filters} filters on {positions:?}");
+            let found = format!("{} filters on {:?}", code.n_filters(), code.shape());
+            return Err(Error::invalid("the starting code", expected, found));
+        }
+        Ok(())
     }
 }
 
 impl<'a, T: Real> Solve<'a, T> {
     pub(super) fn new(coder: &'a ActiveSet<T>, sample: &'a Sample<T>, start: Option<&Code<T>>) -> Result<Self> {
-        let frame = Frame::of(sample, coder.dictionary.shape(), coder.boundary)?;
+        Solve::within(coder, sample, Frame::of(sample, coder.dictionary.shape(), coder.boundary)?, start)
+    }
+
+    /// The same with a frame that was made before.
+    pub(super) fn within(
+        coder: &'a ActiveSet<T>,
+        sample: &'a Sample<T>,
+        frame: Frame,
+        start: Option<&Code<T>>,
+    ) -> Result<Self> {
         let tiling = Tiling::new(&frame);
         let canvas = vec![T::zero(); frame.len()];
         let data = DataWeights::new(&frame, sample, coder.config.loss);
@@ -122,30 +148,26 @@ impl<'a, T: Real> Solve<'a, T> {
     /// d_k^T r of all filters at all positions, in f64.
     fn all_correlations(&self) -> Vec<f64> {
         let (frame, width) = (&self.frame, self.frame.positions[2]);
-        let n_lines = frame.n_lines();
         let mut all = vec![0.0; self.coder.filters.n_filters * frame.n_positions()];
-        all.par_chunks_exact_mut(width).enumerate().for_each(|(i, out)| {
-            let (k, line) = (i / n_lines, i % n_lines);
-            let starts = frame.starts(line);
-            for (row, taps) in self.coder.rows(frame, k) {
-                for (j, tap) in taps.iter().enumerate() {
-                    let shifted = &self.canvas[starts[row] as usize + j..][..width];
-                    out.iter_mut().zip(shifted).for_each(|(o, r)| *o += tap.f64() * r.f64());
+        let filters = all.par_chunks_exact_mut(frame.n_positions()).enumerate();
+        filters.flat_map(|(k, out)| out.par_chunks_mut(width).enumerate().map(move |line| (k, line))).for_each(
+            |(k, (line, out))| {
+                let starts = frame.starts(line);
+                for (row, taps) in self.coder.rows(frame, k) {
+                    for (j, tap) in taps.iter().enumerate() {
+                        let shifted = &self.canvas[starts[row] as usize + j..][..out.len()];
+                        out.iter_mut().zip(shifted).for_each(|(o, r)| *o += tap.f64() * r.f64());
+                    }
                 }
-            }
-        });
+            },
+        );
         all
     }
 
     /// The list to start from.
     fn starting_atoms(&self, start: Option<&Code<T>>) -> Result<Vec<Active<T>>> {
         let Some(code) = start else { return Ok(Vec::new()) };
-        let (n_filters, positions) = (self.coder.filters.n_filters, self.frame.positions);
-        if code.n_filters() != n_filters || code.shape() != positions {
-            let expected = format!("{n_filters} filters on {positions:?}");
-            let found = format!("{} filters on {:?}", code.n_filters(), code.shape());
-            return Err(Error::invalid("the starting code", expected, found));
-        }
+        self.coder.check_start(code, self.frame.code)?;
         let allowed = |a: &&Atom<T>| {
             let weight = self.base_weight(a.filter as usize, a.position as usize);
             (!self.coder.config.nonnegative || a.value > T::zero()) && weight.is_finite()
@@ -199,9 +221,20 @@ impl<'a, T: Real> Solve<'a, T> {
         coder.rebuild(frame, tiling, sample, list, canvas, data.as_mut(), None)
     }
 
-    /// Codes the sample.
-    fn run(mut self, monitor: &dyn Monitor, start_time: Duration) -> Result<Coded<T>> {
-        let (coder, tol) = (self.coder, self.coder.tol);
+    /// The same times a field.
+    pub(super) fn rebuild_with(&mut self, field: &[T]) -> Rebuilt {
+        let Solve { coder, sample, frame, tiling, list, canvas, .. } = self;
+        coder.rebuild(frame, tiling, sample, list, canvas, None, Some(field))
+    }
+
+    /// Codes the sample, and returns also where the last look found optimality to be violated.
+    pub(super) fn run(
+        &mut self,
+        tol: f64,
+        monitor: &dyn Monitor,
+        start_time: Duration,
+    ) -> Result<(Coded<T>, Vec<Candidate>)> {
+        let coder = self.coder;
         let config = &coder.config;
         let is_moving = !config.penalty.is_convex() || self.data.as_ref().is_some_and(DataWeights::is_moving);
         let (patience, most_accurate) = if is_moving { (MOVING_PATIENCE, MOST_ACCURATE) } else { (PATIENCE, PATIENCE) };
@@ -254,12 +287,13 @@ impl<'a, T: Real> Solve<'a, T> {
                         (_, true) => Status::TimeLimit,
                         _ => Status::MaxIters,
                     };
-                    return self.finish(&worth, gap, round, status);
+                    return Ok((self.finish(&worth, gap, round, status)?, scan.candidates));
                 }
             }
-            if let Some(gap) = is_large(&self.frame).then(|| self.local_gap(&worth, &own, &scan, report)).flatten() {
+            if let Some(gap) = is_large(&self.frame).then(|| self.local_gap(&worth, &own, &scan, report, tol)).flatten()
+            {
                 if relative(gap, worth.objective) <= tol {
-                    return self.finish(&worth, gap, round, Status::Converged);
+                    return Ok((self.finish(&worth, gap, round, Status::Converged)?, scan.candidates));
                 }
                 lower = lower.max(worth.rebuilt.terms.lower_bound(gap, &worth.weight));
             }
@@ -278,7 +312,7 @@ impl<'a, T: Real> Solve<'a, T> {
             }
             self.list.drop_zeros();
             if let Some(coded) = self.hand_over(stale)? {
-                return Ok(Coded { iterations: round + coded.iterations, ..coded });
+                return Ok((Coded { iterations: round + coded.iterations, ..coded }, Vec::new()));
             }
             self.join(scan);
             // Once the weights of a concave penalty have settled, what is left is a fixed problem.
@@ -297,8 +331,8 @@ impl<'a, T: Real> Solve<'a, T> {
     /// the list alone, which costs less than a round.
     fn settle(&mut self, small: f64, objective: f64) {
         for _ in 0..REWEIGHTS {
-            let slopes: Vec<f64> = self.list.atoms().iter().map(|atom| self.slope(atom)).collect();
-            let moves = self.list.atoms().iter().zip(&slopes);
+            let slopes: Vec<f64> = self.list.atoms().map(|atom| self.slope(atom)).collect();
+            let moves = self.list.atoms().zip(&slopes);
             let moved: f64 = moves.map(|(a, slope)| (slope - a.weight.f64()).abs() * a.value.f64().abs()).sum();
             if moved <= SETTLED * self.coder.tol * objective {
                 break;
@@ -334,22 +368,22 @@ impl<'a, T: Real> Solve<'a, T> {
 
     /// Lets the strongest atoms of a scan join the list, as far as it may grow.
     fn join(&mut self, scan: Scan) {
-        let n = self.list.atoms().len();
+        let n = self.list.len();
         let first = (FIRST * self.frame.n_positions() as f64) as usize;
         let room = if n == 0 { first } else { ((GROWTH - 1.0) * n as f64) as usize };
         let width = self.frame.positions[2];
         // In the list's order: small numbers are sorted faster than atoms.
         let place = |c: &Candidate| self.tiling.slot(c.position as usize / width, c.position as usize % width);
         let keyed = |c: Candidate| ((place(&c) as u64) << 32 | u64::from(c.position), c.filter, c.strength);
-        let mut joining: Vec<(u64, u32, f32)> =
-            strongest_of(scan.candidates, room.max(LEAST)).into_iter().map(keyed).collect();
+        let strongest = strongest_of(scan.candidates, room.max(LEAST)).into_par_iter().with_min_len(SHARE);
+        let mut joining: Vec<(u64, u32, f32)> = strongest.map(keyed).collect();
         joining.par_sort_unstable_by_key(|(place, filter, _)| (*place, *filter));
         let atom = |(place, filter, strength): (u64, u32, f32)| {
             let excess = (f64::from(strength) - 1.0).max(0.0);
             (self.activate(filter, place as u32, T::zero()), T::of(excess))
         };
-        let joining: Vec<(Active<T>, T)> = joining.into_iter().map(atom).collect();
-        self.list.extend(&self.tiling, joining);
+        let joining: Vec<(Active<T>, T)> = joining.into_par_iter().with_min_len(SHARE).map(atom).collect();
+        self.list.extend(&self.tiling, &joining);
     }
 
     /// Sweeps over the list.
@@ -374,7 +408,7 @@ impl<'a, T: Real> Solve<'a, T> {
         let Solve { coder, frame, data, list, .. } = self;
         if let Some(data) = data.as_ref().filter(|data| data.is_moving()) {
             let energy = |atom: &mut Active<T>| atom.inverse_energy = weighted_energy(coder, frame, data, atom);
-            list.atoms_mut().par_iter_mut().for_each(energy);
+            list.change(energy);
             list.warm_up();
         }
     }
@@ -402,8 +436,9 @@ impl<'a, T: Real> Solve<'a, T> {
     /// Hands a dense code to [`Admm`], which must be able to solve the same problem.
     fn hand_over(&self, stale: u32) -> Result<Option<Coded<T>>> {
         let (coder, frame, config) = (self.coder, &self.frame, &self.coder.config);
-        let n = self.list.atoms().len();
+        let n = self.list.len();
         let is_same = coder.boundary == Boundary::Circular
+            && !frame.is_strip()
             && config.weights == Weights::Equal
             && self.field.is_none()
             && self.data.is_none()
@@ -424,9 +459,9 @@ impl<'a, T: Real> Solve<'a, T> {
 
     /// The non-zeros of the list as a code.
     fn code(&self) -> Result<Code<T>> {
-        let nonzero = self.list.atoms().iter().filter(|a| a.value != T::zero());
+        let nonzero = self.list.atoms().filter(|a| a.value != T::zero());
         let atom = |a: &Active<T>| Atom { filter: a.filter, position: self.position(a) as u32, value: a.value };
-        Code::new(self.coder.filters.n_filters, self.frame.positions, nonzero.map(atom).collect())
+        Code::new(self.coder.filters.n_filters, self.frame.code, nonzero.map(atom).collect())
     }
 
     fn finish(&self, worth: &Worth, gap: f64, iterations: usize, status: Status) -> Result<Coded<T>> {

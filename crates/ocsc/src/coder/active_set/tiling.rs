@@ -6,6 +6,9 @@
 //! all odd ones, and, where filters wrap around, the last lines, which reach into the first band. Tiling depend on the
 //! shapes alone, so the number of threads changes nothing.
 //!
+//! A signal that is folded into lines (`frame.rs`) has bands of one line, but the last has two, as the last line may be short. Its
+//! first and its last band may touch both ends of the canvas, so each has a phase of its own.
+//!
 //! Tiling are cut along depth if there is any, else along height. Tiles cut a band along the width, each at least as wide as a
 //! filter minus one: atoms overlap only with those of the same tile and its eight neighbours.
 
@@ -23,7 +26,11 @@ pub(super) struct Tiling {
     starts: Vec<usize>,
     /// Whether the last band wraps around to the first one.
     seam: bool,
+    /// Whether filters wrap around from the last lines to the first, and from the last columns to the first.
+    wraps: bool,
     circular: bool,
+    /// Whether the lines are those of a signal.
+    folded: bool,
     pub(super) n_tiles: usize,
     width: usize,
 }
@@ -31,16 +38,18 @@ pub(super) struct Tiling {
 impl Tiling {
     pub(super) fn new(frame: &Frame) -> Self {
         let [depth, height, width] = frame.positions;
-        let circular = frame.boundary == Boundary::Circular;
+        let (circular, wraps) = (frame.boundary == Boundary::Circular, frame.lines_wrap());
         // A unit is a slice if there are several, else a line.
         let (units, reach, lines_per_unit) =
             if depth > 1 { (depth, frame.filter.depth - 1, height) } else { (height, frame.filter.height - 1, 1) };
-        let least = LEAST.div_ceil(lines_per_unit).max(reach).max(1);
-        let wrapping = if circular { reach } else { 0 };
+        let folded = frame.is_folded();
+        let least = if folded { 1 } else { LEAST.div_ceil(lines_per_unit).max(reach).max(1) };
+        let wrapping = if wraps { reach } else { 0 };
         let n = units.saturating_sub(wrapping) / least;
         // With a single band there is nobody to be kept apart from.
         let mut firsts: Vec<usize> = match n {
             0 | 1 => vec![0],
+            _ if folded => (0..n - 1).collect(),
             _ => (0..n).map(|band| band * (units - wrapping) / n).collect(),
         };
         let seam = n > 1 && wrapping > 0;
@@ -52,7 +61,7 @@ impl Tiling {
         let start = |line: &usize| frame.row(*line, 0);
         let starts = lines[..lines.len() - 1].iter().map(start).chain([frame.len()]).collect();
         let n_tiles = (width / LEAST.max(frame.filter.width - 1)).max(1);
-        Tiling { lines, starts, seam, circular, n_tiles, width }
+        Tiling { lines, starts, seam, wraps, circular, folded, n_tiles, width }
     }
 
     /// How many.
@@ -61,9 +70,13 @@ impl Tiling {
     }
 
     /// Tiling that may be worked on at the same time, in phases that follow each other.
-    pub(super) fn phases(&self) -> [Vec<usize>; 3] {
+    pub(super) fn phases(&self) -> Vec<Vec<usize>> {
+        let last = self.len() - 1;
+        if self.folded {
+            return vec![(1..last).step_by(2).collect(), (2..last).step_by(2).collect(), vec![0], vec![last]];
+        }
         let inner = self.len() - usize::from(self.seam);
-        [(0..inner).step_by(2).collect(), (1..inner).step_by(2).collect(), (inner..self.len()).collect()]
+        vec![(0..inner).step_by(2).collect(), (1..inner).step_by(2).collect(), (inner..self.len()).collect()]
     }
 
     /// The band of a line.
@@ -78,7 +91,8 @@ impl Tiling {
 
     /// The numbers of the canvas that a band's atoms reach.
     pub(super) fn reach(&self, band: usize) -> std::ops::Range<usize> {
-        if self.len() == 1 || self.seam && band + 1 == self.len() {
+        let is_last = band + 1 == self.len();
+        if self.len() == 1 || self.seam && is_last || self.folded && (band == 0 || is_last) {
             return 0..self.starts[self.len()];
         }
         self.starts[band]..self.starts[(band + 2).min(self.len())]
@@ -99,13 +113,24 @@ impl Tiling {
         self.band(line) * self.n_tiles + self.tile(column)
     }
 
-    /// The tile at (band, tile) and all those whose atoms may overlap with its own, as indices into (tiling, tiles).
-    pub(super) fn neighbours(&self, band: usize, tile: usize) -> impl Iterator<Item = usize> {
-        let near = |at: usize, n: usize| match self.circular {
+    /// Whether anything holds for the tile at (band, tile) or one of those whose atoms may overlap with its own; `holds` gets their
+    /// indices into (tiling, tiles).
+    pub(super) fn any_near(&self, band: usize, tile: usize, holds: impl Fn(usize) -> bool) -> bool {
+        let (n_bands, n_tiles) = (self.len(), self.n_tiles);
+        if self.folded {
+            let (slot, last) = (band * n_tiles + tile, (n_bands - 1) * n_tiles..n_bands * n_tiles);
+            return match (band + 1 == n_bands, slot) {
+                // Both lines of the last band have these tiles.
+                (true, _) => (last.start - 1..last.end).any(&holds) || holds(0),
+                (_, 0) => holds(0) || holds(1) || self.circular && last.into_iter().any(holds),
+                _ => (slot - 1..=slot + 1).any(holds),
+            };
+        }
+        let near = |at: usize, n: usize, wraps: bool| match wraps {
             true => [(at + n - 1) % n, at, (at + 1) % n],
             false => [at.saturating_sub(1), at, (at + 1).min(n - 1)],
         };
-        let (tiles, n_tiles) = (near(tile, self.n_tiles), self.n_tiles);
-        near(band, self.len()).into_iter().flat_map(move |b| tiles.map(|t| b * n_tiles + t))
+        let tiles = near(tile, n_tiles, self.circular);
+        near(band, n_bands, self.wraps).into_iter().any(|b| tiles.into_iter().any(|t| holds(b * n_tiles + t)))
     }
 }

@@ -5,6 +5,7 @@ use super::solve::Solve;
 use crate::Real;
 use crate::coder::certificate::{Terms, Weight};
 use crate::coder::relative;
+use rayon::prelude::*;
 
 /// A concave penalty is certified among codes whose non-zeros are at most so many times those of the code at hand.
 const BOX: f64 = 2.0;
@@ -47,51 +48,48 @@ impl Worth {
     }
 }
 
+/// Sums over atoms, and what each of them gives in the list's order.
+#[derive(Default)]
+struct Sums {
+    pays: f64,
+    weighted: f64,
+    l1: f64,
+    mass: f64,
+    nonzeros: usize,
+    ridge_cost: f64,
+    moved: f64,
+    slopes: Vec<f64>,
+    squares: Vec<f64>,
+    held: Vec<[f64; 3]>,
+}
+
+impl Sums {
+    /// The sums over these atoms and those that follow.
+    fn and(mut self, next: Sums) -> Sums {
+        self.pays += next.pays;
+        self.weighted += next.weighted;
+        self.l1 += next.l1;
+        self.mass += next.mass;
+        self.nonzeros += next.nonzeros;
+        self.ridge_cost += next.ridge_cost;
+        self.moved += next.moved;
+        self.slopes.extend(next.slopes);
+        self.squares.extend(next.squares);
+        self.held.extend(next.held);
+        self
+    }
+}
+
 impl<T: Real> Solve<'_, T> {
     /// What the code at hand is worth. The atoms' weights become those of the l1 norm that majorises the penalty there.
     pub(super) fn worth(&mut self, mut rebuilt: Rebuilt) -> Worth {
-        let (coder, penalty) = (self.coder, self.coder.config.penalty);
-        let (mut pays, mut weighted, mut l1) = (0.0, 0.0, 0.0);
-        let (mut mass, mut nonzeros) = (0.0, 0);
-        let mut ridge_cost = 0.0;
-        let mut moved = 0.0;
-        let root = penalty.ridge().sqrt();
-        let is_concave = !penalty.is_convex();
-        let mut slopes = Vec::new();
-        let mut held = Vec::new();
-        let mut squares = Vec::new();
-        let off = if is_concave { self.correlation_error(&rebuilt) } else { 0.0 };
-        for atom in self.list.atoms() {
-            let value = atom.value.f64().abs();
-            let base = if self.field.is_none() {
-                coder.exact_weights[atom.filter as usize]
-            } else {
-                self.base_weight(atom.filter as usize, self.position(atom))
-            };
-            let slope = penalty.slope(base, value);
-            if is_concave {
-                slopes.push(slope);
-            }
-            if value == 0.0 {
-                continue;
-            }
-            pays += penalty.value(base, value);
-            weighted += slope * value;
-            l1 += base * value;
-            mass += value;
-            nonzeros += 1;
-            if root > 0.0 {
-                rebuilt.terms.add_square(root * atom.value.f64());
-                squares.push(root * atom.value.f64());
-                ridge_cost += 0.5 * (root * value).powi(2);
-            }
-            if is_concave {
-                moved += (slope - atom.weight.f64()).abs() * value;
-                let position = self.position(atom);
-                let c = coder.exact_correlation(&self.frame, &self.canvas, atom.filter as usize, position);
-                held.push([value, c.abs() + off, slope]);
-            }
-        }
+        let coder = self.coder;
+        let root = coder.config.penalty.ridge().sqrt();
+        let off = if coder.config.penalty.is_convex() { 0.0 } else { self.correlation_error(&rebuilt) };
+        let bands: Vec<Sums> = (0..self.list.n_bands()).into_par_iter().map(|band| self.sums(band, off)).collect();
+        let sums = bands.into_iter().fold(Sums::default(), Sums::and);
+        let Sums { pays, weighted, l1, mass, nonzeros, ridge_cost, moved, slopes, squares, held } = sums;
+        squares.iter().for_each(|square| rebuilt.terms.add_square(*square));
         self.list.reweigh(&self.tiling, &slopes, &coder.weights);
         let longest = coder.filters.energy.iter().fold(0.0_f64, |m, e| m.max(e.sqrt()));
         let steepest = self.data.as_ref().map_or(1.0, |data| data.steepest().max(1.0).sqrt());
@@ -107,6 +105,44 @@ impl<T: Real> Solve<'_, T> {
         let moved = if objective > 0.0 { moved / objective } else { 0.0 };
         let (penalty, l1) = (pays + ridge_cost, l1 / coder.beta);
         Worth { rebuilt, weight, objective, penalty, l1, ridge_cost, moved, squares, held }
+    }
+
+    /// The sums over a band's atoms; correlations may be off by `off`.
+    fn sums(&self, band: usize, off: f64) -> Sums {
+        let (coder, penalty) = (self.coder, self.coder.config.penalty);
+        let (root, is_concave) = (penalty.ridge().sqrt(), !penalty.is_convex());
+        let mut sums = Sums::default();
+        for atom in self.list.band(band) {
+            let value = atom.value.f64().abs();
+            let base = if self.field.is_none() {
+                coder.exact_weights[atom.filter as usize]
+            } else {
+                self.base_weight(atom.filter as usize, self.position(atom))
+            };
+            let slope = penalty.slope(base, value);
+            if is_concave {
+                sums.slopes.push(slope);
+            }
+            if value == 0.0 {
+                continue;
+            }
+            sums.pays += penalty.value(base, value);
+            sums.weighted += slope * value;
+            sums.l1 += base * value;
+            sums.mass += value;
+            sums.nonzeros += 1;
+            if root > 0.0 {
+                sums.squares.push(root * atom.value.f64());
+                sums.ridge_cost += 0.5 * (root * value).powi(2);
+            }
+            if is_concave {
+                sums.moved += (slope - atom.weight.f64()).abs() * value;
+                let position = self.position(atom);
+                let c = coder.exact_correlation(&self.frame, &self.canvas, atom.filter as usize, position);
+                sums.held.push([value, c.abs() + off, slope]);
+            }
+        }
+        sums
     }
 
     /// How far an atom's correlation in f64 may be off.

@@ -321,6 +321,7 @@ impl CoarseFilters {
         let slack = 1e-5 * (1.0 + look.ridge.map_or(0.0, |ridge| ridge.peak));
         survivors.cut = (look.least - hides - slack) as f32;
         survivors.found.clear();
+        survivors.width = look.frame.columns(number);
         self.correlate(look, number, survivors);
     }
 

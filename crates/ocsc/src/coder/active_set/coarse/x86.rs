@@ -1,7 +1,7 @@
 //! The kernels: sums of products of 8 bits for three filters at a time and as many positions as the registers hold.
 
 use super::{CoarseCanvas, CoarseFilters, CoarseLine, GROUP, QUAD, Take};
-use crate::coder::active_set::correlate::Line;
+use crate::coder::active_set::correlate::{Line, blocks};
 use crate::coder::active_set::field::{of_filter, take_off};
 use std::arch::x86_64::{
     __m512, __m512i, _CMP_GT_OQ, _mm256_add_epi16, _mm256_add_epi32, _mm256_dpbusd_avx_epi32, _mm256_loadu_si256,
@@ -21,10 +21,9 @@ const NARROW_STRETCH: usize = 3;
 pub(super) fn wide512(filters: &CoarseFilters, canvas: &CoarseCanvas, line: &CoarseLine<'_>, to: &mut impl Take) {
     let vectors = line.length / WIDE;
     let stretches = vectors.div_ceil(WIDE_STRETCH);
-    for group in 0..filters.scale.len() / GROUP {
-        let mut done = 0;
-        for stretch in 0..stretches {
-            let end = vectors * (stretch + 1) / stretches;
+    for (block, group) in blocks(stretches, WIDE_STRETCH * WIDE, filters.scale.len() / GROUP) {
+        for stretch in block {
+            let (done, end) = (vectors * stretch / stretches, vectors * (stretch + 1) / stretches);
             let x = done * WIDE;
             match end - done {
                 1 => wide_stretch::<1>(filters, canvas, line, group, x, to),
@@ -35,7 +34,6 @@ pub(super) fn wide512(filters: &CoarseFilters, canvas: &CoarseCanvas, line: &Coa
                 6 => wide_stretch::<6>(filters, canvas, line, group, x, to),
                 _ => wide_stretch::<WIDE_STRETCH>(filters, canvas, line, group, x, to),
             }
-            done = end;
         }
     }
 }
@@ -88,17 +86,15 @@ fn wide_stretch<const V: usize>(
 pub(super) fn wide256(filters: &CoarseFilters, canvas: &CoarseCanvas, line: &CoarseLine<'_>, to: &mut impl Take) {
     let vectors = line.length / NARROW;
     let stretches = vectors.div_ceil(NARROW_STRETCH);
-    for group in 0..filters.scale.len() / GROUP {
-        let mut done = 0;
-        for stretch in 0..stretches {
-            let end = vectors * (stretch + 1) / stretches;
+    for (block, group) in blocks(stretches, NARROW_STRETCH * NARROW, filters.scale.len() / GROUP) {
+        for stretch in block {
+            let (done, end) = (vectors * stretch / stretches, vectors * (stretch + 1) / stretches);
             let x = done * NARROW;
             match end - done {
                 1 => wide256_stretch::<1>(filters, canvas, line, group, x, to),
                 2 => wide256_stretch::<2>(filters, canvas, line, group, x, to),
                 _ => wide256_stretch::<NARROW_STRETCH>(filters, canvas, line, group, x, to),
             }
-            done = end;
         }
     }
 }
@@ -147,17 +143,15 @@ fn wide256_stretch<const V: usize>(
 pub(super) fn narrow(filters: &CoarseFilters, canvas: &CoarseCanvas, line: &CoarseLine<'_>, to: &mut impl Take) {
     let vectors = line.length / NARROW;
     let stretches = vectors.div_ceil(NARROW_STRETCH);
-    for group in 0..filters.scale.len() / GROUP {
-        let mut done = 0;
-        for stretch in 0..stretches {
-            let end = vectors * (stretch + 1) / stretches;
+    for (block, group) in blocks(stretches, NARROW_STRETCH * NARROW, filters.scale.len() / GROUP) {
+        for stretch in block {
+            let (done, end) = (vectors * stretch / stretches, vectors * (stretch + 1) / stretches);
             let x = done * NARROW;
             match end - done {
                 1 => narrow_stretch::<1>(filters, canvas, line, group, x, to),
                 2 => narrow_stretch::<2>(filters, canvas, line, group, x, to),
                 _ => narrow_stretch::<NARROW_STRETCH>(filters, canvas, line, group, x, to),
             }
-            done = end;
         }
     }
 }

@@ -156,7 +156,7 @@ impl<'a> Place<'a> {
     fn is_within(&self, frame: &Frame, len: usize, blocks: usize) -> bool {
         let (first, last) = frame.first_and_last_row(self.line);
         let column = self.column.wrapping_add(self.base);
-        first >= self.base && last + frame.stride <= self.base + len && column + blocks * LANES <= frame.stride
+        first + column >= self.base && last + column + blocks * LANES <= self.base + len
     }
 }
 
@@ -287,7 +287,7 @@ fn add<T: Real, const FMA: bool>(
     let frame = setting.frame;
     #[cfg(target_arch = "x86_64")]
     if FMA
-        && (!atom.border || blocks == 1 && setting.wide && frame.only_wraps())
+        && (!atom.border || blocks == 1 && setting.wide && frame.only_wraps() && !frame.is_folded())
         && place.is_within(frame, canvas.len(), blocks)
         && let (Some(canvas), Some(taps)) = (T::singles_mut(canvas), T::singles(taps.as_flattened()))
     {
@@ -319,8 +319,7 @@ fn add<T: Real, const FMA: bool>(
             canvas[start..][..LANES].copy_from_slice(&columns);
         }
         if atom.border {
-            let first = *start as usize - place.base;
-            mend(frame, &mut canvas[first..][..frame.stride], *start as usize, column);
+            mend(frame, canvas, place.base, *start as usize + column);
         }
     }
 }
@@ -349,8 +348,7 @@ fn add_weighted<T: Real, const FMA: bool>(
             canvas[at - base..][..LANES].copy_from_slice(&columns);
         }
         if atom.border {
-            let row = &mut canvas[*start as usize - base..][..frame.stride];
-            frame.repeat_columns(row, column, column + frame.filter.width);
+            repeat(frame, canvas, base, *start as usize + column);
         }
     }
 }
@@ -363,20 +361,30 @@ fn load<T: Real>(canvas: &[T], start: usize) -> [T; LANES] {
     block
 }
 
-/// After an atom was added to the row that starts at `start`, from `column` on: clears the columns that do not count, repeats
-/// those kept twice.
+/// After a row of an atom was added to a part of the canvas that starts at `base`, from `at` on: clears the columns that do not count,
+/// repeats those kept twice.
 #[inline(never)]
-pub(super) fn mend<T: Real>(frame: &Frame, row: &mut [T], start: usize, column: usize) {
-    let end = column + frame.filter.width;
-    frame.hide(start + column, &mut row[column..end]);
+pub(super) fn mend<T: Real>(frame: &Frame, part: &mut [T], base: usize, at: usize) {
+    let (width, column) = (frame.filter.width, at % frame.stride);
+    let added = &mut part[at - base..][..width];
+    frame.hide(at, added);
     match frame.boundary {
-        Boundary::Circular => frame.repeat_columns(row, column, end),
+        Boundary::Circular => repeat(frame, part, base, at),
         Boundary::Free => {
             let (first, last) = frame.counted_columns();
-            row[column..end.min(first).max(column)].fill(T::zero());
-            row[last.clamp(column, end)..end].fill(T::zero());
+            added[..first.saturating_sub(column).min(width)].fill(T::zero());
+            added[last.saturating_sub(column).min(width)..].fill(T::zero());
         }
         Boundary::Zero => {}
+    }
+}
+
+/// Brings the columns that are kept twice in line, after a row of an atom was added from `at` on.
+fn repeat<T: Real>(frame: &Frame, part: &mut [T], base: usize, at: usize) {
+    let (column, width) = (at % frame.stride, frame.filter.width);
+    // Elsewhere nothing is kept twice, and the part need not hold the whole row.
+    if column + 1 < width || column + width > frame.sample.width {
+        frame.repeat_columns(&mut part[at - column - base..][..frame.stride], column, column + width);
     }
 }
 
