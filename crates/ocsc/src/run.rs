@@ -53,8 +53,8 @@ pub enum Init<T> {
 pub struct Run<T: Real> {
     origin: Origin<T>,
     options: RunConfig,
-    test_every: Option<usize>,
-    strict: bool,
+    /// When the test set is evaluated, and what is done about bad samples; the rest is in `options`.
+    schedule: TrainOptions,
     team: Option<Team>,
 }
 
@@ -117,7 +117,7 @@ impl<T: Real> Run<T> {
     }
 
     fn from(origin: Origin<T>) -> Self {
-        Run { origin, options: RunConfig::default(), test_every: None, strict: false, team: None }
+        Run { origin, options: RunConfig::default(), schedule: TrainOptions::default(), team: None }
     }
 
     /// Starts from this dictionary; without effect on a run that goes on.
@@ -146,13 +146,28 @@ impl<T: Real> Run<T> {
     }
 
     /// Evaluates the test set every so many samples, and at the end; otherwise after every pass.
-    pub fn test_every(self, samples: Option<usize>) -> Self {
-        Run { test_every: samples, ..self }
+    pub fn test_every(mut self, samples: Option<usize>) -> Self {
+        self.schedule.test_every = samples;
+        self
+    }
+
+    /// Evaluates the test set every so many seconds of learning time, and at the end; see [`TrainOptions::test_seconds`].
+    pub fn test_seconds(mut self, seconds: Option<f64>) -> Self {
+        // Beyond what a duration holds there is no such time.
+        self.schedule.test_seconds = seconds.map(|s| Duration::try_from_secs_f64(s).unwrap_or(Duration::MAX));
+        self
+    }
+
+    /// Evaluates this many samples of the test set, and the whole of it at the end.
+    pub fn test_subset(mut self, samples: Option<usize>) -> Self {
+        self.schedule.test_subset = samples;
+        self
     }
 
     /// Stops at a sample that cannot be read or does not fit the filters, instead of passing it over.
-    pub fn strict(self, strict: bool) -> Self {
-        Run { strict, ..self }
+    pub fn strict(mut self, strict: bool) -> Self {
+        self.schedule.strict = strict;
+        self
     }
 
     /// Learns with other processes, and if the run is to be `reproducible`, what one process learns alone.
@@ -183,13 +198,14 @@ compiled! {
 }
 
 fn started<T: Real>(run: Run<T>, samples: &dyn Samples<T>, whole: &dyn Samples<T>) -> Result<Started<T>> {
-    let Run { origin, options, test_every, strict, team } = run;
+    let Run { origin, options, schedule, team } = run;
+    let strict = schedule.strict;
     let ready = Ready { samples, whole, options: &options, strict, processes: processes(team.as_ref()) };
     let started = match origin {
         Origin::New { config, init } => ready.begin(*config, init, team.as_ref())?,
         Origin::Saved(saved) => ready.go_on(&saved, team.as_ref())?,
     };
-    Ok(Started { schedule: schedule(&options, test_every, strict), ..started })
+    Ok(Started { schedule: stopping(&options, schedule), ..started })
 }
 
 /// Returns how many processes of a team share this machine.
@@ -197,11 +213,11 @@ fn processes(team: Option<&Team>) -> usize {
     team.map_or(1, |team| team.comm.neighbours())
 }
 
-/// Returns when a run is to stop and to look.
-fn schedule(options: &RunConfig, test_every: Option<usize>, strict: bool) -> TrainOptions {
+/// Returns a schedule that also says when to stop.
+fn stopping(options: &RunConfig, schedule: TrainOptions) -> TrainOptions {
     // A limit beyond what a duration holds is no limit.
     let time_limit = options.time_limit.and_then(|limit| Duration::try_from_secs_f64(limit).ok());
-    TrainOptions { stop_tol: options.stop_tol, time_limit, test_every, strict }
+    TrainOptions { stop_tol: options.stop_tol, time_limit, ..schedule }
 }
 
 /// The samples of a run that is about to start.
@@ -381,7 +397,7 @@ impl<T: Real> Started<T> {
 
     /// Sets when the run stops: what belongs to the next call of [`Started::train`].
     pub fn set_options(&mut self, options: &RunConfig) {
-        self.schedule = schedule(options, self.schedule.test_every, self.schedule.strict);
+        self.schedule = stopping(options, self.schedule.clone());
     }
 
     /// Returns what learns.

@@ -345,6 +345,13 @@ pub struct Learn {
     /// Evaluate on the test data every N samples, and at the end
     #[arg(long, requires = "tests", value_parser = at_least_one, value_name = "N")]
     pub(crate) test_every: Option<usize>,
+    /// Evaluate on the test data whenever so many seconds of learning time have passed (unless the dictionary is still the same),
+    /// and at the end: one grid of time for methods whose passes take long and those whose passes do not
+    #[arg(long, requires = "tests", value_parser = positive, value_name = "SECONDS")]
+    pub(crate) test_seconds: Option<f64>,
+    /// Evaluate on only N of the test data, drawn at random and the same for all seeds, and on all of them at the end
+    #[arg(long, requires = "tests", value_parser = at_least_one, value_name = "N")]
+    pub(crate) test_subset: Option<usize>,
     /// Write a checkpoint to the model file every N samples or so many minutes (30min), and at the end; without this
     /// option every 10 minutes, and none at the end
     #[arg(long, value_name = "N|MINUTES")]

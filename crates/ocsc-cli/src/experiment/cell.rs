@@ -75,6 +75,11 @@ impl Cell {
         format!("{}{at}, seed {}", self.method, self.seed)
     }
 
+    /// The value of an option among its words.
+    pub(crate) fn option(&self, name: &str) -> Option<&str> {
+        self.words.iter().skip_while(|word| *word != name).nth(1).map(String::as_str)
+    }
+
     /// The finished cell, if it was run with these words.
     pub(crate) fn kept(&self, folder: &Path) -> Option<Cell> {
         let kept = read(&self.file(folder, ".json")).ok()?;

@@ -26,7 +26,8 @@ const TRAINING: &str = "Training objective";
 /// The same for methods that report passes alone.
 const PASSES: &str = "Training objective of passes";
 
-/// What may be shown, if a run has it: the title, the y axis and the value.
+/// What may be shown, if a run has it: the title, the y axis and the value. Those of a test are averaged on the grid of time that
+/// runs were evaluated on, if there is one.
 const FIGURES: [(&str, &str, Value); 4] = [
     ("Test objective", "objective (mean per sample)", |r| r.test_objective),
     ("Test PSNR", "PSNR (dB)", |r| r.test_psnr),
@@ -36,11 +37,17 @@ const FIGURES: [(&str, &str, Value); 4] = [
 
 /// Steps are drawn as the means of at most so many groups.
 const GROUPS: usize = 150;
+/// From one point of a grid of time to the next that is drawn, time grows at least by this factor.
+const GROWTH: f64 = 1.05;
+/// The option that makes the grid.
+const GRID: &str = "--test-seconds";
 
 pub(super) fn section(runs: &Runs) -> Result<Section> {
     let mut section = Section { charts: charts(runs), tables: vec![table(runs)], ..Section::default() };
     let mut models = Vec::new();
     section.notes.extend(split_note(runs));
+    section.notes.extend(grid_note(runs));
+    section.notes.extend(subset_note(runs));
     section.notes.extend(peak_note(runs));
     for method in runs.methods() {
         let Some(run) = runs.done(method).next() else { continue };
@@ -92,7 +99,12 @@ fn charts(runs: &Runs) -> Vec<Chart> {
         if title == PASSES && charts.iter().any(|chart| chart.title == TRAINING) {
             continue;
         }
-        let series: Vec<Series> = runs.methods().iter().map(|m| mean_curve(m, runs.done(m), value)).collect();
+        let grid = grid(runs).filter(|_| title.starts_with("Test"));
+        let curve = |method: &String| match grid {
+            Some(grid) if runs.done(method).nth(1).is_some() => grid_curve(method, runs.done(method), value, grid),
+            _ => mean_curve(method, runs.done(method), value),
+        };
+        let series: Vec<Series> = runs.methods().iter().map(curve).collect();
         let series: Vec<Series> = series.into_iter().filter(|s| !s.points.is_empty()).collect();
         let points = || series.iter().flat_map(|s| &s.points);
         if points().next().is_none() {
@@ -110,7 +122,7 @@ fn mean_curve<'a>(name: &str, runs: impl Iterator<Item = &'a Run> + Clone, value
     let n = runs.clone().count();
     let mut at: BTreeMap<u64, BTreeMap<usize, (f64, f64)>> = BTreeMap::new();
     for (i, run) in runs.enumerate() {
-        for record in &run.records {
+        for record in run.looks() {
             if let Some(value) = value(record) {
                 // The end of a run repeats its last evaluation.
                 at.entry(record.samples).or_default().entry(i).or_insert((record.cpu_seconds, value));
@@ -129,6 +141,26 @@ fn mean_curve<'a>(name: &str, runs: impl Iterator<Item = &'a Run> + Clone, value
     }
     if series.points.len() > GROUPS {
         grouped(&mut series);
+    }
+    series
+}
+
+/// The mean over the runs of what they had reached by each point of a grid of time, with the deviation as its band, up to where
+/// the first of them ended.
+fn grid_curve<'a>(name: &str, runs: impl Iterator<Item = &'a Run>, value: Value, grid: f64) -> Series {
+    let of_run = |run: &'a Run| run.looks().filter_map(|r| Some((r.cpu_seconds, value(r)?))).collect::<Vec<_>>();
+    let runs: Vec<Vec<(f64, f64)>> = runs.map(of_run).filter(|points| !points.is_empty()).collect();
+    let end = runs.iter().filter_map(|points| points.last()).map(|p| p.0).fold(f64::INFINITY, f64::min);
+    let mut series = Series { name: name.to_owned(), style: Style::LineMarkers, points: vec![], band: vec![] };
+    let mut time = grid;
+    while !runs.is_empty() && time < end + grid {
+        let reached = |points: &Vec<(f64, f64)>| points.iter().rev().find(|p| p.0 <= time).map(|p| p.1);
+        let values: Vec<f64> = runs.iter().filter_map(reached).collect();
+        if let Some(Summary { n, mean, deviation }) = Summary::of(&values).filter(|of| of.n == runs.len()) {
+            series.points.push((time, mean));
+            series.band.extend((n > 1).then_some((mean - deviation, mean + deviation)));
+        }
+        time = ((time * GROWTH / grid).ceil() * grid).max(time + grid);
     }
     series
 }
@@ -158,7 +190,9 @@ fn table(runs: &Runs) -> Table {
     let time = measured(runs, Run::cpu_seconds);
     let memory = measured(runs, Run::peak_memory);
     let mut lowest = BySeed::new();
-    for (seed, value) in objective.iter().flatten() {
+    // On the samples that the curves are of.
+    let reached = measured(runs, Run::last_look);
+    for (seed, value) in reached.iter().flatten() {
         lowest.entry(*seed).and_modify(|low| *low = low.min(*value)).or_insert(*value);
     }
     let arrivals = measured(runs, |run| arrival(run, *lowest.get(&run.cell.seed)?));
@@ -231,7 +265,7 @@ fn summary(values: &BySeed) -> Option<Summary> {
 /// The time until the test objective was near the lowest; none if it never was.
 fn arrival(run: &Run, lowest: f64) -> Option<f64> {
     let near = |record: &&Record| record.test_objective.is_some_and(|value| value <= lowest * (1.0 + ARRIVED));
-    run.records.iter().find(near).map(|record| record.cpu_seconds)
+    run.looks().find(near).map(|record| record.cpu_seconds)
 }
 
 /// Which are best, or cannot be told from the best by a test; none where no test can be made.
@@ -252,10 +286,33 @@ pub(super) fn shown(summary: Summary, digits: usize) -> String {
 
 /// Which samples were held out, where they were drawn.
 fn split_note(runs: &Runs) -> Option<String> {
-    let mut words = runs.runs.iter().map(|run| &run.cell.words);
-    let seed = words.find_map(|words| words.iter().skip_while(|word| *word != SPLIT_SEED).nth(1))?;
+    let seed = runs.runs.iter().find_map(|run| run.cell.option(SPLIT_SEED))?;
     Some(format!(
         "All runs, whatever their seed, are tested on the same samples: those that `{SPLIT_SEED} {seed}` holds out."
+    ))
+}
+
+/// The grid of time that all runs were evaluated on, in seconds.
+fn grid(runs: &Runs) -> Option<f64> {
+    let mut grids = runs.runs.iter().map(|run| run.cell.option(GRID)?.parse::<f64>().ok());
+    let first = grids.next()??;
+    grids.all(|grid| grid == Some(first)).then_some(first)
+}
+
+/// When runs were evaluated.
+fn grid_note(runs: &Runs) -> Option<String> {
+    let seconds = grid(runs)?;
+    Some(format!(
+        "All runs were evaluated whenever another {seconds} s of learning had passed, as soon as the update that was under way \
+         was done, and not again before the dictionary had changed. Evaluation is not charged."
+    ))
+}
+
+/// What runs were evaluated on until their end.
+fn subset_note(runs: &Runs) -> Option<String> {
+    let subset = runs.runs.iter().find_map(|run| run.cell.option("--test-subset"))?;
+    Some(format!(
+        "Curves and arrivals are of {subset} test samples, drawn at random and the same for all runs; what runs ended at is of all."
     ))
 }
 
@@ -272,6 +329,8 @@ fn peak_note(runs: &Runs) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::experiment::cell::Cell;
+    use crate::run::record::tests::record;
 
     #[test]
     fn the_best_and_those_as_good() {
@@ -284,6 +343,34 @@ mod tests {
         assert_eq!(best(&hard, |a, b| a > b), [true, false]);
         assert_eq!(shown(summary(&all[0]).unwrap(), 2), "28.60 ± 0.10");
         assert_eq!(shown(summary(&of(&[1.0])).unwrap(), 1), "1.0");
+    }
+
+    /// A run that was evaluated at these times, and at its end on more samples.
+    fn run(seed: u64, looks: &[(f64, f64)], end: f64) -> Run {
+        let look = |&(seconds, objective): &(f64, f64)| Record {
+            cpu_seconds: seconds,
+            test_objective: Some(objective),
+            test_samples: Some(2),
+            ..record(Event::Step, 1, None)
+        };
+        let mut records: Vec<Record> = looks.iter().map(look).collect();
+        let last = Record { test_objective: Some(end), test_samples: Some(9), ..records[records.len() - 1].clone() };
+        records.push(Record { event: Event::End, ..last });
+        Run { cell: Cell { seed, ..Cell::default() }, records, folder: "".into() }
+    }
+
+    #[test]
+    fn curves_and_arrivals_are_of_the_subset_and_on_the_grid() {
+        let one = run(0, &[(0.9, 80.0), (2.1, 60.0), (3.5, 50.0)], 10.0);
+        let two = run(1, &[(1.5, 70.0), (2.5, 64.0)], 11.0);
+        assert_eq!(one.last_look(), Some(50.0));
+        assert_eq!((arrival(&one, 50.0), arrival(&one, 60.0), arrival(&one, 40.0)), (Some(3.5), Some(2.1), None));
+        // At 1 s only one of them had been evaluated; at 2 s they had reached 80 and 70.
+        let curve = grid_curve("a", [&one, &two].into_iter(), |r| r.test_objective, 1.0);
+        assert_eq!(curve.points, [(2.0, 75.0), (3.0, 62.0)]);
+        let deviation = 5.0 * 2f64.sqrt();
+        assert!((curve.band[0].1 - curve.points[0].1 - deviation).abs() < 1e-12, "{:?}", curve.band);
+        assert!(grid_curve("a", [].into_iter(), |r| r.test_objective, 1.0).points.is_empty());
     }
 
     #[test]

@@ -109,6 +109,17 @@ impl Run {
         self.records.iter().rev().find_map(value)
     }
 
+    /// The records that curves are of: of a run whose test set is evaluated as a whole only at the end, not the end.
+    pub(crate) fn looks(&self) -> impl Iterator<Item = &Record> {
+        let samples = self.records.iter().find(|r| r.test_objective.is_some()).and_then(|r| r.test_samples);
+        self.records.iter().filter(move |r| r.test_objective.is_none() || r.test_samples == samples)
+    }
+
+    /// The last test objective of a curve.
+    pub(crate) fn last_look(&self) -> Option<f64> {
+        self.looks().filter_map(|record| record.test_objective).last()
+    }
+
     /// Processor time of learning.
     pub(crate) fn cpu_seconds(&self) -> Option<f64> {
         self.records.last().map(|record| record.cpu_seconds)

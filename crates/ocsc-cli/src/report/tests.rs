@@ -77,6 +77,8 @@ fn run(steps: u64, passes: u64) -> Vec<Record> {
             waiting_seconds: Some(0.1),
             skipped: Some(0),
             nonzeros_share: Some(0.25),
+            test_samples: None,
+            test_seconds: None,
         };
         let end_of_pass = step % (steps / passes) == 0;
         if end_of_pass {

@@ -34,7 +34,8 @@ pub(crate) fn begin<T: Real>(
         Some(saved) => Run::resume(saved),
         None => Run::new(config).init(start(&args.model.init, rank, console)?),
     };
-    Ok(run.options(args.model.run().clone()).test_every(args.test_every).strict(args.data.strict))
+    let run = run.test_every(args.test_every).test_seconds(args.test_seconds).test_subset(args.test_subset);
+    Ok(run.options(args.model.run().clone()).strict(args.data.strict))
 }
 
 /// Returns the dictionary that `--init` says to start from.

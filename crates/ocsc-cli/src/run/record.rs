@@ -65,6 +65,10 @@ pub(crate) struct Record {
     pub(crate) skipped: Option<u64>,
     /// The non-zeros as a share of the samples' observed values.
     pub(crate) nonzeros_share: Option<f64>,
+    /// How many test samples were evaluated.
+    pub(crate) test_samples: Option<u64>,
+    /// Wall time of coding them.
+    pub(crate) test_seconds: Option<f64>,
 }
 
 /// Reads a log. A last line without its newline, as a killed run leaves it, is ignored if it does not parse; any other
@@ -129,6 +133,8 @@ pub(crate) mod tests {
             waiting_seconds: Some(0.5),
             skipped: Some(2),
             nonzeros_share: Some(0.25),
+            test_samples: Some(4),
+            test_seconds: Some(0.125),
         }
     }
 
@@ -144,7 +150,7 @@ pub(crate) mod tests {
         let text: String = records.iter().map(|r| serde_json::to_string(r).unwrap() + "\n").collect();
         assert_eq!(read_records(file(&text).path()).unwrap(), records);
         let keys = "event pass step samples seconds cpu_seconds objective gap nonzeros dictionary_change \
-                    test_objective test_psnr psnr_peak peak_rss_bytes stationarity reseeded waiting_seconds skipped nonzeros_share";
+                    test_objective test_psnr psnr_peak peak_rss_bytes stationarity reseeded waiting_seconds skipped nonzeros_share test_samples test_seconds";
         let line = text.lines().next().unwrap();
         let places: Vec<_> = keys.split_whitespace().map(|k| line.find(&format!("\"{k}\":")).unwrap()).collect();
         assert!(places.is_sorted() && line.starts_with("{\"event\":\"step\"") && line.contains("\"test_psnr\":null"));

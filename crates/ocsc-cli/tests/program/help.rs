@@ -61,6 +61,8 @@ fn help_shows_examples_and_every_option() {
         "split",
         "log",
         "test-every",
+        "test-seconds",
+        "test-subset",
         "checkpoint-every",
         "time-limit",
         "json",

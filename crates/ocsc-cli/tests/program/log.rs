@@ -84,6 +84,48 @@ fn tests_every_so_many_samples() {
 }
 
 #[test]
+fn tests_on_a_grid_of_time() {
+    let bench = Bench::with_data(5);
+    let tested = |words: &str| {
+        let call = format!("train.npy --beta 0.1 --test test.npy {words} --log run.jsonl --out m.safetensors");
+        bench.learn(&call).ok();
+        let lines = bench.log("run.jsonl");
+        let at = |l: &Value| (l["event"].as_str().unwrap().to_owned(), l["samples"].as_u64().unwrap());
+        lines.iter().filter(|l| l["test_objective"].is_f64()).map(at).collect::<Vec<_>>()
+    };
+    let expected = |all: &[(&str, u64)]| all.iter().map(|(event, n)| ((*event).to_owned(), *n)).collect::<Vec<_>>();
+    // A grid so fine that every step passes a point of it, and one so coarse that none does.
+    let steps = [("step", 1), ("step", 2), ("step", 3), ("step", 4), ("step", 5), ("end", 5)];
+    assert_eq!(tested("--test-seconds 1e-9"), expected(&steps));
+    assert_eq!(tested("--test-seconds 1e9 --passes 2"), expected(&[("pass", 10), ("end", 10)]));
+    // A batch method has another dictionary only at the end of a pass.
+    let passes = [("step", 5), ("step", 10), ("end", 10)];
+    assert_eq!(tested("--test-seconds 1e-9 --method fcsc --passes 2"), expected(&passes));
+}
+
+#[test]
+fn a_subset_is_tested_until_the_end_and_all_at_the_end() {
+    let bench = Bench::with_data(5);
+    let all = bench.learn("train.npy --beta 0.1 --test train.npy --out m.safetensors --json").ok().json();
+    for (words, looks) in [("--test-subset 2", 1), ("--test-subset 2 --test-every 2", 3), ("--test-subset 9", 1)] {
+        let call = format!("train.npy --beta 0.1 --test train.npy {words} --log run.jsonl --out m.safetensors --json");
+        let ended = bench.learn(&call).ok().json();
+        assert_eq!(ended["test"]["objective"], all["test"]["objective"], "{words}");
+        let lines = bench.log("run.jsonl");
+        let tested: Vec<u64> = lines.iter().filter_map(|l| l["test_samples"].as_u64()).collect();
+        let subset = if words.contains('9') { 5 } else { 2 };
+        assert_eq!(tested, [vec![subset; looks], vec![5]].concat(), "{words}");
+    }
+    // Whatever the seed, the subset is the same; and a run that ends early has the whole set, too.
+    let first = |words: &str| {
+        let call = format!("train.npy --beta 0.1 --init patches --test train.npy --test-subset 2 --passes 3 {words}");
+        bench.learn(&format!("{call} --log run.jsonl --out m.safetensors --time-limit 1e-9")).ok();
+        bench.log("run.jsonl").last().unwrap()["test_samples"].as_u64()
+    };
+    assert_eq!((first("--seed 1"), first("--seed 2")), (Some(5), Some(5)));
+}
+
+#[test]
 fn a_resumed_log_goes_on_where_the_checkpoint_was() {
     let bench = Bench::with_data(6);
     let call = "train.npy --beta 0.1 --log run.jsonl --out m.safetensors";

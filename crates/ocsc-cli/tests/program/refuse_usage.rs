@@ -25,6 +25,8 @@ fn options_out_of_range() {
         ("--batch=0", "at least 1"),
         ("--limit=0", "at least 1"),
         ("--test-every=0", "at least 1"),
+        ("--test-seconds=0", "above 0"),
+        ("--test-subset=0", "at least 1"),
         ("--checkpoint-every=0", "500, or of minutes"),
         ("--max-iters=0", "at least 1"),
         ("--size=0", "at least 1"),
@@ -45,6 +47,8 @@ fn options_out_of_range() {
         ("--threads=0", "from 1 to 1024"),
         ("--threads=100000", "from 1 to 1024"),
         ("--test-every=2", "--test <DATA>"),
+        ("--test-seconds=2", "--test <DATA>"),
+        ("--test-subset=2", "--test <DATA>"),
         ("--wat", "--wat"),
     ] {
         let name = option.split('=').next().unwrap();

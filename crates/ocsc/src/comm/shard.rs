@@ -16,6 +16,11 @@ impl<'a, T: Real> Shard<'a, T> {
         Shard { samples, indices: split(&sizes, comm.size()).swap_remove(comm.rank()) }
     }
 
+    /// Takes the samples of these numbers.
+    pub(crate) fn picked(samples: &'a dyn Samples<T>, indices: Vec<usize>) -> Self {
+        Shard { samples, indices }
+    }
+
     /// Returns the number in the whole set of this part's sample `index`.
     pub fn number(&self, index: usize) -> usize {
         self.indices[index]

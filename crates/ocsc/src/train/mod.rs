@@ -49,6 +49,11 @@ pub struct TrainOptions {
     pub time_limit: Option<Duration>,
     /// Evaluates the test set every so many samples, and at the end; otherwise after every pass.
     pub test_every: Option<usize>,
+    /// Evaluates the test set whenever the learning time passes a multiple of this, if the dictionary has changed since, and at
+    /// the end: what methods with long and with short passes can be compared by.
+    pub test_seconds: Option<Duration>,
+    /// Evaluates this many samples of the test set, drawn at random and the same for all runs, and the whole set at the end.
+    pub test_subset: Option<usize>,
     /// Stops at a sample that cannot be read or does not fit the filters, instead of passing it over.
     pub strict: bool,
 }
@@ -139,7 +144,8 @@ fn train_on_set<T: Real>(
             observer.notice("no thread could be started to read samples ahead: they are read one by one");
         }
         let feed = &mut SetFeed::new(samples, prefetch, &config, comm, schedule.strict);
-        Loop::new(learner, feed, TestSet::new(test, schedule), schedule, config.passes, progress).run(observer)
+        let tests = TestSet::new(test, schedule, &progress);
+        Loop::new(learner, feed, tests, schedule, config.passes, progress).run(observer)
     })
 }
 
@@ -167,7 +173,7 @@ fn train_on_stream<T: Real>(
     observer: &mut dyn Observer<T>,
 ) -> Result<Outcome> {
     // Nobody could say later which sample of a test set was left out.
-    let tests = TestSet::new(test, &TrainOptions { strict: true, ..schedule.clone() });
+    let tests = TestSet::new(test, &TrainOptions { strict: true, ..schedule.clone() }, &progress);
     let feed = &mut StreamFeed::new(stream, learner.config().batch_size);
     Loop::new(learner, feed, tests, schedule, progress.pass + passes, progress).run(observer)
 }
@@ -242,13 +248,13 @@ impl<'a, T: Real> Loop<'a, T> {
     fn run(mut self, observer: &mut dyn Observer<T>) -> Result<Outcome> {
         let mut ended = self.passes(observer)?;
         let is_early = matches!(ended, Ended::Converged | Ended::TimeLimit);
-        if is_early && self.tests.are_due_after_pass(self.progress.samples, true) {
-            ended = match self.tests.run(self.learner, &self.progress, None, observer) {
+        if is_early {
+            ended = match self.tests.finish(self.learner, &self.progress, observer) {
                 Err(Error::Stopped) => Ended::Stopped,
-                test => test.map(|_| ended)?,
+                tested => tested.map(|()| ended)?,
             };
         }
-        let test = self.tests.at(self.progress.samples).cloned();
+        let test = self.tests.last_of(self.progress.samples).cloned();
         let outcome = Outcome { ended, progress: self.progress, test };
         let last = Snapshot { progress: &outcome.progress, learner: self.learner, test: outcome.test.as_ref() };
         observer.end(&last, &outcome)?;
@@ -299,7 +305,7 @@ impl<'a, T: Real> Loop<'a, T> {
         let Some(Made { step, cpu }) = made else { return Ok(Stepped::On) };
         let mut test = None;
         let mut stop = false;
-        if self.tests.are_due_after_step(before.samples, self.progress.samples) {
+        if self.tests.are_due_after_step(&step, before.samples, &self.progress, &*self.comm)? {
             match self.tests.run(self.learner, &self.progress, Some(&step), observer) {
                 Err(Error::Stopped) => stop = true,
                 tested => test = tested?,
@@ -352,7 +358,9 @@ impl<'a, T: Real> Loop<'a, T> {
     fn close(&mut self, tell: bool) -> Result<()> {
         if tell {
             let clock = Clock::start(self.feed.reading());
-            self.learner.end_of_pass()?;
+            if self.learner.end_of_pass()?.is_some() {
+                self.tests.dictionary_changed();
+            }
             clock.stop(self.feed.reading(), &mut self.progress);
         }
         Ok(())
@@ -363,13 +371,10 @@ impl<'a, T: Real> Loop<'a, T> {
     /// If the evaluation is stopped the pass stays open, so that a resumed run makes it again.
     fn end_of_pass(&mut self, observer: &mut dyn Observer<T>) -> Result<Option<Ended>> {
         let is_last = self.progress.pass + 1 == self.passes;
-        let mut test = None;
-        if self.tests.are_due_after_pass(self.progress.samples, is_last) {
-            match self.tests.run(self.learner, &self.progress, None, observer) {
-                Err(Error::Stopped) => return Ok(Some(Ended::Stopped)),
-                tested => test = tested?,
-            }
-        }
+        let test = match self.tests.run_after_pass(self.learner, &self.progress, is_last, observer) {
+            Err(Error::Stopped) => return Ok(Some(Ended::Stopped)),
+            tested => tested?,
+        };
         self.progress.pass += 1;
         self.feed.close_pass(&mut self.progress);
         let now = Snapshot { progress: &self.progress, learner: self.learner, test: test.as_ref() };

@@ -192,6 +192,26 @@ fn the_final_model_is_evaluated_however_the_run_ends() {
     }
 }
 
+/// The grid of `test_seconds` is passed by a step that changes the dictionary, and the whole set comes last.
+#[test]
+fn a_subset_is_evaluated_on_a_grid_of_time_and_the_whole_set_at_the_end() {
+    let (config, samples) = setting(Method::Ocsc);
+    let config = Config { batch_size: 3, passes: 2, ..config };
+    let grid = |seconds| TrainOptions {
+        test_seconds: Some(std::time::Duration::from_secs_f64(seconds)),
+        test_subset: Some(2),
+        ..TrainOptions::default()
+    };
+    for (seconds, expected) in [(1e-9, vec![3, 6, 9, 12, 15, 18, 18]), (1e9, vec![18, 18])] {
+        let (mut learner, mut notes) = (started(&config), Notes::stopping_after(usize::MAX));
+        let (test, begun) = (&samples[..4].to_vec(), Progress::default());
+        let outcome = train(learner.as_mut(), &samples, Some(test), &grid(seconds), begun, &mut notes).unwrap();
+        let at = |told: &String| told.strip_prefix("before test at ").map(|n| n.parse::<usize>().unwrap());
+        assert_eq!(notes.told.iter().filter_map(at).collect::<Vec<_>>(), expected, "{seconds}");
+        assert_eq!(outcome.test.unwrap().samples, 4);
+    }
+}
+
 /// Samples that come once more in every pass.
 struct Again(Vec<Sample<f64>>, usize);
 
