@@ -132,7 +132,7 @@ pub(crate) enum Command {
     Compare(Box<Compare>),
     /// Run the experiments of the paper again, and write a report
     #[command(
-        after_help = "Examples:\n  ocsc reproduce fruit --data ../shared/data\n  ocsc reproduce all --small\n  ocsc reproduce house --data pictures/        (with house/train and house/test in it)\n  ocsc reproduce all --results experiments/RESULTS.md\n\nA run that is finished is kept: the same command goes on where an interrupted one ended."
+        after_help = "Examples:\n  ocsc reproduce fruit --data ../shared/data\n  ocsc reproduce all --small\n  ocsc reproduce house --data pictures/        (with house/train and house/test in it)\n  ocsc reproduce all --estimate                (how long will it take?)\n  ocsc reproduce cifar10 --data cifar/ --data ../shared/data\n  ocsc reproduce all --results experiments/RESULTS.md\n\nA run that is finished is kept, and one that was cut short goes on from its last checkpoint: the same command goes on where\nan interrupted one ended."
     )]
     Reproduce(Reproduce),
     /// Look at a run's log, a model or codes in a browser, without learning
@@ -574,11 +574,12 @@ pub(crate) struct Compare {
 
 #[derive(ClapArgs)]
 pub(crate) struct Reproduce {
-    /// fruit, city, house, flower, dog, cifar10, online, synthetic, complexity, convergence, or all
+    /// fruit, city, house, flower, dog, cifar10, online, synthetic, complexity, convergence, ablation, or all
     pub(crate) name: String,
-    /// The folder with the data, one folder per set; what is missing is named, with where to get it
-    #[arg(long, default_value = "../shared/data", value_name = "DIR")]
-    pub(crate) data: PathBuf,
+    /// The folder with the data, one folder per set; may be given several times. What is missing is named, with where to get it
+    /// [default: that of the environment variable OCSC_DATA, or ../shared/data]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: Vec<PathBuf>,
     /// Folder for report.html, its figures, and the runs
     #[arg(long, default_value = "reproduction", value_name = "DIR")]
     pub(crate) out: PathBuf,
@@ -594,6 +595,12 @@ pub(crate) struct Reproduce {
     /// Only so many seeds
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..), value_name = "N")]
     pub(crate) seeds: Option<u64>,
+    /// End every run after so many seconds of learning
+    #[arg(long, value_parser = positive, value_name = "SECONDS")]
+    pub(crate) time_limit: Option<f64>,
+    /// Only measure what each method takes for a few samples, and say how long the experiment will take
+    #[arg(long, conflicts_with = "results")]
+    pub(crate) estimate: bool,
     /// Also write our results beside the printed ones, as Markdown
     #[arg(long, value_name = "FILE.md")]
     pub(crate) results: Option<PathBuf>,

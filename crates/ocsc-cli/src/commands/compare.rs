@@ -6,7 +6,7 @@ use crate::console::{self, Console};
 use crate::experiment::check_methods;
 use crate::experiment::run::{Place, run as run_experiment};
 use crate::experiment::runs::Runs;
-use crate::experiment::settings::{Data, Kind, Settings};
+use crate::experiment::settings::{Data, Settings};
 use crate::run::dataset::{self, ToLearn};
 use crate::run::folder::make_folder;
 use crate::run::outputs::Outputs;
@@ -19,7 +19,6 @@ use std::path::Path;
 const OWN: [&str; 5] = ["methods", "seeds", "pictures", "out", "seed"];
 
 pub(crate) fn run(args: &Compare, threads: Option<usize>, console: &Console) -> Result<()> {
-    check_methods(Kind::Curves, &args.methods)?;
     let out = args.learn.out.as_deref().context("--out: expected a folder")?;
     let folder = out.join("runs").join("compare");
     let mut files = Outputs::default();
@@ -37,10 +36,11 @@ pub(crate) fn run(args: &Compare, threads: Option<usize>, console: &Console) -> 
         data: vec![data(&given()?)],
         ..Settings::default()
     };
+    check_methods(&settings)?;
     console::catch_interrupts();
     // Paths are the caller's own.
     let place = Place { folder: folder.clone(), data: Path::new(""), threads, console };
-    let ran = run_experiment(&settings, &place);
+    let ran = run_experiment(&settings, false, &place);
     if console::interrupted() {
         return ran;
     }

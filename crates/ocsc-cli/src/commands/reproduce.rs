@@ -4,12 +4,18 @@ use crate::args::Reproduce;
 use crate::commands::report;
 use crate::console::{self, Console, told};
 use crate::experiment::check_methods;
-use crate::experiment::run::{Place, run as run_experiment};
+use crate::experiment::estimate::duration;
+use crate::experiment::run::{Place, planned, run as run_experiment};
 use crate::experiment::runs::Runs;
 use crate::experiment::settings::{Kind, Settings, names};
 use crate::run::folder::make_folder;
 use crate::run::outputs::Outputs;
 use anyhow::{Context, Result, ensure};
+use std::path::PathBuf;
+
+/// Where data are looked for that the call does not name, and the variable that says otherwise.
+const DATA: &str = "../shared/data";
+const VARIABLE: &str = "OCSC_DATA";
 
 pub(crate) fn run(args: &Reproduce, threads: Option<usize>, console: &Console) -> Result<()> {
     let all = args.name == "all";
@@ -20,12 +26,14 @@ pub(crate) fn run(args: &Reproduce, threads: Option<usize>, console: &Console) -
     args.results.as_ref().map_or(Ok(()), |path| report::check_results(path, &mut files))?;
     make_folder(&args.out)?;
     console::catch_interrupts();
+    let folders = folders(args);
     let (mut done, mut skipped, mut failed) = (Vec::new(), Vec::new(), None);
+    let mut estimates = Vec::new();
     for name in wanted {
         let settings = changed(Settings::load(name, args.settings.as_deref())?, args);
-        check_methods(settings.kind, &settings.methods)?;
-        let settings = match settings.found(&args.data) {
-            Ok(settings) => settings,
+        check_methods(&settings)?;
+        let (settings, data) = match settings.found(&folders) {
+            Ok(found) => found,
             // Of all, those are made whose data are there.
             Err(error) if all => {
                 console.say(format!("{name}: {}", told(&error)));
@@ -37,8 +45,16 @@ pub(crate) fn run(args: &Reproduce, threads: Option<usize>, console: &Console) -
         console.say(format!("{name}: {}", settings.title));
         let folder = args.out.join("runs").join(if args.small { format!("{name}-small") } else { name.to_owned() });
         files.write("--out", &folder.join("experiment.toml"))?;
-        let place = Place { folder: folder.clone(), data: &args.data, threads, console };
-        let ran = run_experiment(&settings, &place);
+        let place = Place { folder: folder.clone(), data: &data, threads, console };
+        if args.estimate {
+            let (plan, search) = planned(&settings, &place).with_context(|| name.to_owned())?;
+            let first =
+                if search > 0.0 { format!("search for settings {}; ", duration(search)) } else { String::new() };
+            estimates.push((name.to_owned(), format!("{first}{}", plan.words())));
+            continue;
+        }
+        // What takes a minute needs no estimate.
+        let ran = run_experiment(&settings, !args.small, &place);
         if console::interrupted() {
             return ran.with_context(|| name.to_owned());
         }
@@ -46,6 +62,9 @@ pub(crate) fn run(args: &Reproduce, threads: Option<usize>, console: &Console) -
         if let Err(error) = ran {
             failed = failed.or(Some(error.context(name.to_owned())));
         }
+    }
+    if args.estimate {
+        return console.table(&estimates);
     }
     let words = if args.small { " --small" } else { "" };
     let command = format!("ocsc reproduce {}{words} --out {}", args.name, args.out.display());
@@ -56,6 +75,14 @@ pub(crate) fn run(args: &Reproduce, threads: Option<usize>, console: &Console) -
     failed.map_or(Ok(()), Err)
 }
 
+/// The folders that data are looked for in.
+fn folders(args: &Reproduce) -> Vec<PathBuf> {
+    match &args.data[..] {
+        [] => vec![std::env::var_os(VARIABLE).map_or_else(|| PathBuf::from(DATA), PathBuf::from)],
+        folders => folders.to_vec(),
+    }
+}
+
 /// With what the call changes.
 fn changed(settings: Settings, args: &Reproduce) -> Settings {
     let mut settings = if args.small { settings.made_small() } else { settings };
@@ -63,6 +90,12 @@ fn changed(settings: Settings, args: &Reproduce) -> Settings {
     // Of all experiments, those of solvers keep theirs.
     if !args.methods.is_empty() && (args.name != "all" || settings.kind != Kind::Solvers) {
         settings.methods = args.methods.clone();
+        if let Some(search) = &mut settings.search {
+            search.candidates.retain(|method, _| args.methods.contains(method));
+        }
+    }
+    if let Some(limit) = args.time_limit {
+        settings.learn = format!("{} --time-limit {limit}", settings.learn);
     }
     settings.seeds = args.seeds.unwrap_or(settings.seeds);
     settings

@@ -14,14 +14,20 @@ use crate::run::model::Prepared;
 use crate::run::outputs::Outputs;
 use crate::run::record::{Record, read_records};
 use anyhow::{Context, Result, bail};
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use ocsc::Samples;
 use ocsc::checkpoint;
+use ocsc::memory::Survey;
 use ocsc::replace::write_file;
 use ocsc::run::Run;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+
+/// Axes whose values are numbers of cells, not amounts.
+const NUMBERED: [&str; 2] = [CANDIDATE, PROBE];
+pub(super) const CANDIDATE: &str = "candidate";
+pub(super) const PROBE: &str = "probe";
 
 /// More than the record of a run or one of its pictures takes.
 const MAX_BYTES: u64 = 1 << 28;
@@ -36,6 +42,8 @@ pub(crate) struct Cell {
     pub(crate) at: Option<(String, usize)>,
     /// The words of `ocsc learn` but for its outputs. A cell whose words have changed is run again.
     pub(crate) words: Vec<String>,
+    /// What `OCSC_SIMD` is set to, if it is.
+    pub(crate) simd: Option<String>,
     pub(crate) outcome: Outcome,
     /// Samples that are shown, (name, caption).
     pub(crate) shown: Vec<(String, String)>,
@@ -44,6 +52,8 @@ pub(crate) struct Cell {
     pub(super) scales: Vec<f64>,
     /// How many samples the method could learn from in so many bytes; none where their number does not matter.
     pub(crate) capacity: Vec<(usize, Option<usize>)>,
+    /// How many bytes learning from so many samples takes.
+    pub(crate) needs: Vec<(usize, usize)>,
     /// Values against something else than a run's log has, by name.
     pub(crate) series: BTreeMap<String, Vec<(f64, f64)>>,
 }
@@ -56,6 +66,8 @@ pub(crate) enum Outcome {
     Done,
     /// It would need so many bytes, where that was known before it began.
     OutOfMemory { need: Option<usize> },
+    /// It would take so many seconds of learning, as the ones before it grew, and may take fewer.
+    OutOfTime { need: f64 },
 }
 
 impl Cell {
@@ -71,8 +83,11 @@ impl Cell {
 
     /// What messages call it.
     pub(crate) fn title(&self) -> String {
-        let at = self.at.as_ref().map_or(String::new(), |(axis, value)| format!(", {value} {axis}"));
-        format!("{}{at}, seed {}", self.method, self.seed)
+        match &self.at {
+            Some((axis, value)) if NUMBERED.contains(&axis.as_str()) => format!("{}, {axis} {value}", self.method),
+            Some((axis, value)) => format!("{}, {value} {axis}, seed {}", self.method, self.seed),
+            None => format!("{}, seed {}", self.method, self.seed),
+        }
     }
 
     /// The value of an option among its words.
@@ -82,15 +97,22 @@ impl Cell {
 
     /// The finished cell, if it was run with these words.
     pub(crate) fn kept(&self, folder: &Path) -> Option<Cell> {
-        let kept = read(&self.file(folder, ".json")).ok()?;
-        (kept.words == self.words).then_some(kept)
+        read(&self.file(folder, ".json")).ok().filter(|kept| self.is_same(kept))
+    }
+
+    /// Whether the other is of the same run.
+    fn is_same(&self, other: &Cell) -> bool {
+        other.words == self.words && other.simd == self.simd
     }
 
     /// Marks it as finished.
     pub(crate) fn save(&self, folder: &Path) -> Result<()> {
-        let path = self.file(folder, ".json");
+        self.write(&self.file(folder, ".json"))
+    }
+
+    fn write(&self, path: &Path) -> Result<()> {
         let text = serde_json::to_string_pretty(self)? + "\n";
-        write_file(&path, text).with_context(|| format!("cannot write {}", path.display()))
+        write_file(path, text).with_context(|| format!("cannot write {}", path.display()))
     }
 
     /// The records of its log; none if it has none.
@@ -107,21 +129,35 @@ impl Cell {
         pictures: usize,
         console: &Console,
     ) -> Result<Cell> {
-        let [log, model] = [".jsonl", ".safetensors"].map(|ending| self.file(folder, ending));
-        // What an earlier run left unfinished is begun anew.
-        [&log, &model].into_iter().try_for_each(|file| remove(file))?;
+        let [log, model, begun] = [".jsonl", ".safetensors", ".begun"].map(|ending| self.file(folder, ending));
+        let is_resumed = self.is_begun(&begun, &model);
         let program = std::env::current_exe().context("cannot find this program")?;
         let mut command = std::process::Command::new(program);
-        command.arg("learn").args(&self.words).arg("--out").arg(&model).arg("--log").arg(&log);
-        // A cell that was cut short is run anew.
-        command.arg("--force");
-        command.args(threads.iter().flat_map(|n| ["--threads".to_owned(), n.to_string()]));
+        command.arg("learn");
+        if is_resumed {
+            console.say(format!("  {}: going on from its checkpoint", self.title()));
+            command.args(self.words_to_resume()).arg("--resume").arg(&model);
+        } else {
+            [&log, &model].into_iter().try_for_each(|file| remove(file))?;
+            self.write(&begun)?;
+            command.args(&self.words).arg("--out").arg(&model).arg("--force");
+        }
+        command.arg("--log").arg(&log);
+        if let Some(n) = threads.filter(|_| self.option("--threads").is_none()) {
+            command.arg("--threads").arg(n.to_string());
+        }
+        command.envs(self.simd.iter().map(|simd| ("OCSC_SIMD", simd)));
         self.outcome = match child::run(command, &self.file(folder, ".refusal"), console)? {
             Ended::Done => Outcome::Done,
             Ended::OutOfMemory { need } => Outcome::OutOfMemory { need },
             Ended::Interrupted => return Err(Interrupted(format!("{}: interrupted", self.title())).into()),
-            Ended::Failed(why) => bail!("{}: {why}", self.title()),
+            Ended::Failed(why) => {
+                // What cannot go on is begun anew the next time.
+                remove(&begun)?;
+                bail!("{}: {why}", self.title())
+            }
         };
+        remove(&begun)?;
         if self.outcome == Outcome::Done && pictures > 0 {
             self.draw(folder, pictures)?;
         }
@@ -129,8 +165,29 @@ impl Cell {
         Ok(self)
     }
 
-    /// Finds out the capacity for each of the limits, also of a cell that was kept: the account may be another one by now.
-    pub(super) fn count_capacity(mut self, folder: &Path, limits: &[usize]) -> Result<Cell> {
+    /// Whether the same run was begun before and left a checkpoint.
+    fn is_begun(&self, begun: &Path, model: &Path) -> bool {
+        let unfinished = || matches!(checkpoint::peek(model), Ok(Some((at, config))) if at.pass < config.passes);
+        read(begun).is_ok_and(|begun| self.is_same(&begun)) && unfinished()
+    }
+
+    /// The words that go with `--resume`: those that say what a checkpoint knows are left out.
+    fn words_to_resume(&self) -> Vec<String> {
+        let program = Args::command();
+        let learn = program.find_subcommand("learn");
+        let is_known = |name: &str| {
+            let found = learn.and_then(|learn| {
+                let arg = learn.get_arguments().find(|arg| arg.get_long() == name.strip_prefix("--"))?;
+                Some(learn.get_arg_conflicts_with(arg).iter().any(|other| other.get_id() == "resume"))
+            });
+            found.unwrap_or(false)
+        };
+        let groups = self.words.chunk_by(|_, next| !next.starts_with("--"));
+        groups.filter(|group| !is_known(&group[0])).flatten().cloned().collect()
+    }
+
+    /// Finds out the capacity for each of the limits, and the need of each of these amounts, also of a cell that was kept: the account may be another one by now.
+    pub(super) fn count_capacity(mut self, folder: &Path, limits: &[usize], amounts: &[usize]) -> Result<Cell> {
         let args = self.parsed(&self.file(folder, ".safetensors"))?;
         let source = dataset::for_learning(&args, None, &Console::new(true))?.source;
         let config = begin::new_config(&args, &source)?;
@@ -142,8 +199,10 @@ impl Cell {
         let survey = run.survey().context("no sample whose size is known")?;
         let most = |limit: &usize| (*limit, survey.most_samples::<f32>(&config, filter, *limit));
         let capacity: Vec<_> = limits.iter().map(most).collect();
-        if capacity != self.capacity {
-            self.capacity = capacity;
+        let need = |&samples: &usize| (samples, Survey { samples, ..*survey }.needs::<f32>(&config, filter).0);
+        let needs: Vec<_> = amounts.iter().map(need).collect();
+        if (&capacity, &needs) != (&self.capacity, &self.needs) {
+            (self.capacity, self.needs) = (capacity, needs);
             self.save(folder)?;
         }
         Ok(self)

@@ -93,7 +93,7 @@ fn together(models: &[(&str, Vec<(String, String)>)]) -> Vec<(String, String)> {
 
 /// Each figure for which there are points, against processor time; the training objective of passes only where there is none of
 /// steps.
-fn charts(runs: &Runs) -> Vec<Chart> {
+pub(super) fn charts(runs: &Runs) -> Vec<Chart> {
     let mut charts: Vec<Chart> = Vec::new();
     for (title, y_label, value) in FIGURES {
         if title == PASSES && charts.iter().any(|chart| chart.title == TRAINING) {
@@ -177,7 +177,7 @@ fn grouped(series: &mut Series) {
 }
 
 /// What was measured of every method, by seed.
-fn measured(runs: &Runs, value: impl Fn(&Run) -> Option<f64>) -> Vec<BySeed> {
+pub(super) fn measured(runs: &Runs, value: impl Fn(&Run) -> Option<f64>) -> Vec<BySeed> {
     let of = |run: &Run| Some((run.cell.seed, value(run)?)).filter(|(_, value)| value.is_finite());
     runs.methods().iter().map(|method| runs.done(method).filter_map(of).collect()).collect()
 }
@@ -237,7 +237,8 @@ fn table(runs: &Runs) -> Table {
     table.head.extend(printed.map(|printed| format!("PSNR, the paper ({})", printed.place)));
     for (i, method) in runs.methods().iter().enumerate() {
         let n = count(i);
-        let text = |values: &BySeed, digits: usize| summary(values).map_or("-".to_owned(), |s| shown(s, digits));
+        let text =
+            |values: &BySeed, digits: usize| Summary::of_seeds(values).map_or("-".to_owned(), |s| shown(s, digits));
         let of_all = match arrivals[i].len() {
             some if 0 < some && some < n => format!(" ({some} of {n})"),
             _ => String::new(),
@@ -248,7 +249,7 @@ fn table(runs: &Runs) -> Table {
             Entry { best: best_objective[i], text: text(&objective[i], 2) },
             Entry { best: best_arrival[i], text: text(&arrivals[i], 2) + &of_all },
             Entry::plain(text(&time[i], 2)),
-            Entry::plain(summary(&memory[i]).map_or("-".to_owned(), |s| bytes(s.mean as u64))),
+            Entry::plain(Summary::of_seeds(&memory[i]).map_or("-".to_owned(), |s| bytes(s.mean as u64))),
             Entry::plain(text(&nonzeros[i], 0)),
             Entry::plain(if n == 0 { NOT_RUN.to_owned() } else { n.to_string() }),
         ];
@@ -256,10 +257,6 @@ fn table(runs: &Runs) -> Table {
         table.rows.push(row);
     }
     table
-}
-
-fn summary(values: &BySeed) -> Option<Summary> {
-    Summary::of(&values.values().copied().collect::<Vec<_>>())
 }
 
 /// The time until the test objective was near the lowest; none if it never was.
@@ -270,7 +267,7 @@ fn arrival(run: &Run, lowest: f64) -> Option<f64> {
 
 /// Which are best, or cannot be told from the best by a test; none where no test can be made.
 fn best(methods: &[BySeed], better: impl Fn(f64, f64) -> bool) -> Vec<bool> {
-    let means = methods.iter().map(|values| summary(values).map(|s| s.mean));
+    let means = methods.iter().map(|values| Summary::of_seeds(values).map(|s| s.mean));
     let first = means.enumerate().filter_map(|(i, mean)| Some((i, mean?)));
     let first = first.reduce(|a, b| if better(b.1, a.1) { b } else { a }).map(|(i, _)| i);
     let verdict = |i: usize| first.filter(|first| *first != i).and_then(|first| differ(&methods[i], &methods[first]));
@@ -285,7 +282,7 @@ pub(super) fn shown(summary: Summary, digits: usize) -> String {
 }
 
 /// Which samples were held out, where they were drawn.
-fn split_note(runs: &Runs) -> Option<String> {
+pub(super) fn split_note(runs: &Runs) -> Option<String> {
     let seed = runs.runs.iter().find_map(|run| run.cell.option(SPLIT_SEED))?;
     Some(format!(
         "All runs, whatever their seed, are tested on the same samples: those that `{SPLIT_SEED} {seed}` holds out."
@@ -300,7 +297,7 @@ fn grid(runs: &Runs) -> Option<f64> {
 }
 
 /// When runs were evaluated.
-fn grid_note(runs: &Runs) -> Option<String> {
+pub(super) fn grid_note(runs: &Runs) -> Option<String> {
     let seconds = grid(runs)?;
     Some(format!(
         "All runs were evaluated whenever another {seconds} s of learning had passed, as soon as the update that was under way \
@@ -309,7 +306,7 @@ fn grid_note(runs: &Runs) -> Option<String> {
 }
 
 /// What runs were evaluated on until their end.
-fn subset_note(runs: &Runs) -> Option<String> {
+pub(super) fn subset_note(runs: &Runs) -> Option<String> {
     let subset = runs.runs.iter().find_map(|run| run.cell.option("--test-subset"))?;
     Some(format!(
         "Curves and arrivals are of {subset} test samples, drawn at random and the same for all runs; what runs ended at is of all."
@@ -317,7 +314,7 @@ fn subset_note(runs: &Runs) -> Option<String> {
 }
 
 /// What PSNR means here.
-fn peak_note(runs: &Runs) -> Option<String> {
+pub(super) fn peak_note(runs: &Runs) -> Option<String> {
     let peak = runs.runs.iter().find_map(|run| run.last(|r| r.psnr_peak))?;
     Some(format!(
         "The peak of the PSNR is {peak:.4}, the range (largest minus smallest value) of the test set after preprocessing. The \
@@ -341,8 +338,8 @@ mod tests {
         // Seeds that all methods find hard do not hide a difference that every seed shows.
         let hard = [of(&[20.0, 28.0, 36.0]), of(&[19.9, 27.9, 35.89])];
         assert_eq!(best(&hard, |a, b| a > b), [true, false]);
-        assert_eq!(shown(summary(&all[0]).unwrap(), 2), "28.60 ± 0.10");
-        assert_eq!(shown(summary(&of(&[1.0])).unwrap(), 1), "1.0");
+        assert_eq!(shown(Summary::of_seeds(&all[0]).unwrap(), 2), "28.60 ± 0.10");
+        assert_eq!(shown(Summary::of_seeds(&of(&[1.0])).unwrap(), 1), "1.0");
     }
 
     /// A run that was evaluated at these times, and at its end on more samples.

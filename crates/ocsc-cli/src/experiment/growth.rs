@@ -3,6 +3,7 @@
 use super::NOT_RUN;
 use super::cell::Outcome;
 use super::curves::shown;
+use super::estimate::duration;
 use super::runs::{Run, Runs};
 use crate::console::bytes;
 use crate::experiment::t_test::Summary;
@@ -23,7 +24,9 @@ pub(super) fn section(runs: &Runs) -> Section {
     let charts = figures.into_iter().map(|(title, y_label, value)| chart(runs, title, y_label, value));
     let charts = charts.filter(|chart| !chart.series.is_empty()).collect();
     let note = "A method runs out of memory where it would need more than it may take. What is needed is counted before a run \
-                starts, and so is the number of images that would be too many: `any` where it does not depend on their number."
+                starts, and so is the number of images that would be too many: `any` where it does not depend on their number. It \
+                runs out of time where it would learn for longer than it may, as the sizes before took. What more images would take \
+                is not measured: time is that of the most images run, in proportion to their number, and memory the method's account."
         .to_owned();
     Section { notes: vec![note], charts, tables: vec![table(runs)], ..Section::default() }
 }
@@ -62,8 +65,19 @@ fn against_images(runs: &Runs, method: &str, value: Value) -> Series {
 fn table(runs: &Runs) -> Table {
     let printed = runs.settings.printed("images");
     let mut table = Table { title: "The most images".to_owned(), ..Table::default() };
-    let head = ["method", "most images run", "PSNR (dB)", "processor time (s)", "peak memory", "out of memory at"];
+    let head = [
+        "method",
+        "most images run",
+        "PSNR (dB)",
+        "test objective",
+        "processor time (s)",
+        "peak memory",
+        "out of memory at",
+        "out of time at",
+    ];
     table.head = head.map(str::to_owned).to_vec();
+    let all = runs.settings.sizes.last().copied().unwrap_or(0);
+    table.head.push(format!("{all} images would take"));
     let limits: BTreeSet<usize> =
         runs.runs.iter().flat_map(|run| &run.cell.capacity).map(|(limit, _)| *limit).collect();
     table.head.extend(limits.iter().map(|limit| format!("would fit in {}", bytes(*limit as u64))));
@@ -78,9 +92,12 @@ fn table(runs: &Runs) -> Table {
             Entry::plain(method),
             Entry::plain(most.map_or_else(|| NOT_RUN.to_owned(), |n| n.to_string())),
             Entry::plain(text(mean(|run| run.last(|r| r.test_psnr)))),
+            Entry::plain(text(mean(|run| run.last(|r| r.test_objective)))),
             Entry::plain(text(mean(Run::cpu_seconds))),
             Entry::plain(mean(Run::peak_memory).map_or("-".to_owned(), |s| bytes(s.mean as u64))),
             Entry::plain(out_of_memory(runs, method)),
+            Entry::plain(out_of_time(runs, method)),
+            Entry::plain(all_would_take(runs, method, all, most.zip(mean(Run::cpu_seconds)))),
         ];
         row.extend(limits.iter().map(|limit| {
             let cells = runs.runs.iter().map(|run| &run.cell).filter(|cell| cell.method == *method);
@@ -98,11 +115,58 @@ fn table(runs: &Runs) -> Table {
 fn out_of_memory(runs: &Runs, method: &str) -> String {
     let full = runs.runs.iter().filter(|run| run.cell.method == method).find_map(|run| match run.cell.outcome {
         Outcome::OutOfMemory { need } => Some((run.cell.at.as_ref().map_or(0, |(_, n)| *n), need)),
-        Outcome::Done => None,
+        Outcome::Done | Outcome::OutOfTime { .. } => None,
     });
     match full {
         Some((images, Some(need))) => format!("{images} (needs {})", bytes(need as u64)),
         Some((images, None)) => format!("{images} (ended by the system)"),
         None => "-".to_owned(),
+    }
+}
+
+/// The fewest images that would have taken too long, and how long.
+fn out_of_time(runs: &Runs, method: &str) -> String {
+    let late = runs.runs.iter().filter(|run| run.cell.method == method).find_map(|run| match run.cell.outcome {
+        Outcome::OutOfTime { need } => Some((run.cell.at.as_ref().map_or(0, |(_, n)| *n), need)),
+        Outcome::Done | Outcome::OutOfMemory { .. } => None,
+    });
+    late.map_or("-".to_owned(), |(images, need)| format!("{images} (would take {})", duration(need)))
+}
+
+/// What learning from this many images would take beyond those that were run: processor time in proportion, memory by account.
+fn all_would_take(runs: &Runs, method: &str, all: usize, measured: Option<(usize, Summary)>) -> String {
+    if measured.is_some_and(|(most, _)| most >= all) {
+        return "was run".to_owned();
+    }
+    let time = measured.map(|(most, time)| duration(time.mean * all as f64 / most.max(1) as f64));
+    let needs = runs.runs.iter().filter(|run| run.cell.method == method).flat_map(|run| &run.cell.needs);
+    let memory = needs.filter(|(n, _)| *n == all).map(|(_, need)| bytes(*need as u64)).next();
+    let parts: Vec<String> = [time, memory].into_iter().flatten().collect();
+    if parts.is_empty() { "-".to_owned() } else { parts.join(", ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::cell::Cell;
+
+    #[test]
+    fn what_was_not_run_is_told_from_what_was() {
+        let cell = |images: usize, outcome| Cell {
+            method: "m".to_owned(),
+            at: Some(("images".to_owned(), images)),
+            outcome,
+            needs: vec![(10, 1000), (80, 5_000_000)],
+            ..Cell::default()
+        };
+        let run = |cell| Run { cell, records: Vec::new(), folder: "".into() };
+        let late = run(cell(40, Outcome::OutOfTime { need: 7200.0 }));
+        let runs = Runs::of_cells(vec![run(cell(10, Outcome::Done)), late]);
+        assert_eq!(out_of_time(&runs, "m"), "40 (would take 2.0 h)");
+        assert_eq!(out_of_memory(&runs, "m"), "-");
+        let measured = Summary::of(&[30.0]).map(|time| (10, time));
+        assert_eq!(all_would_take(&runs, "m", 80, measured), "4 min, 5.0 MB");
+        assert_eq!(all_would_take(&runs, "m", 10, measured), "was run");
+        assert_eq!((all_would_take(&runs, "n", 80, None), out_of_time(&runs, "n")), ("-".to_owned(), "-".to_owned()));
     }
 }

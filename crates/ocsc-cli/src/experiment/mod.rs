@@ -2,21 +2,25 @@
 //!
 //! [`settings`] reads an experiment's TOML file. Every run of it is a [`cell`]: a call of `ocsc learn` in a process of its
 //! own, so that its peak memory is its own and running out of it ends nobody else, with its log, model and pictures kept in a
-//! folder of runs: [`child`] starts and ends it, [`oom`] knows whether it ran out of memory. [`solvers`] and [`convergence`] look inside methods, and run here. [`section`] turns the runs of an
-//! experiment into a part of a report, each kind in its file: [`curves`], [`growth`], [`complexity`], [`solvers`] and
-//! [`convergence`]. The commands `reproduce`, `compare` and `report` are built from these.
+//! folder of runs: [`child`] starts and ends it, [`oom`] knows whether it ran out of memory. [`solvers`] and [`convergence`] look inside methods, and run here.
+//! [`search`] chooses settings before the runs, and [`estimate`] measures what these will take. [`section`] turns the runs of an
+//! experiment into a part of a report, each kind in its file: [`curves`], [`growth`], [`complexity`], [`solvers`],
+//! [`convergence`] and [`ablation`]. The commands `reproduce`, `compare` and `report` are built from these.
 
+mod ablation;
 pub(crate) mod cell;
 mod child;
 mod complexity;
 mod convergence;
 mod curves;
+pub(crate) mod estimate;
 mod fit;
 mod growth;
 mod oom;
 pub(crate) mod results;
 pub(crate) mod run;
 pub(crate) mod runs;
+mod search;
 pub(crate) mod settings;
 mod solvers;
 mod t_test;
@@ -25,15 +29,15 @@ use crate::report::Section;
 use anyhow::{Context, Result};
 use ocsc::Method;
 use runs::Runs;
-use settings::Kind;
+use settings::{Kind, Settings};
 
-/// Checks that an experiment of this kind knows all of them: rows of the method table, or solvers.
-pub(crate) fn check_methods(kind: Kind, names: &[String]) -> Result<()> {
-    let known = |name: &String| match kind {
+/// Checks that an experiment knows all of its methods: rows of the method table, variants of them, or solvers.
+pub(crate) fn check_methods(settings: &Settings) -> Result<()> {
+    let known = |name: &String| match settings.kind {
         Kind::Solvers => solvers::find(name).map(drop),
-        _ => Ok(name.parse::<Method>().map(drop)?),
+        _ => Ok(settings.method(name).parse::<Method>().map(drop)?),
     };
-    names.iter().try_for_each(known).context("methods")
+    settings.methods.iter().try_for_each(known).context("methods")
 }
 
 /// What is said of a method without runs.
@@ -47,7 +51,9 @@ pub(crate) fn section(runs: &Runs) -> Result<Section> {
         Kind::Complexity => complexity::section(runs),
         Kind::Solvers => solvers::section(runs),
         Kind::Convergence => convergence::section(runs),
+        Kind::Ablation => ablation::section(runs)?,
     };
+    section.tables.extend(search::table(runs));
     section.id = runs.name.clone();
     section.title = runs.settings.title.clone();
     let mut notes = runs.settings.notes();

@@ -1,8 +1,9 @@
 //! Running an experiment: its cells one after the other, without those that are finished already.
 
 use super::cell::{Cell, Outcome};
+use super::estimate::{Plan, duration, plan};
 use super::settings::{Kind, Settings};
-use super::{convergence, solvers};
+use super::{convergence, search, solvers};
 use crate::args::memory_size;
 use crate::console::{Console, Interrupted, counted, interrupted, told};
 use crate::exit::PassedOver;
@@ -25,6 +26,7 @@ const PATIENCE: Duration = Duration::from_millis(1000);
 const LOOK: Duration = Duration::from_millis(20);
 
 /// Where an experiment is run.
+#[derive(Clone)]
 pub(crate) struct Place<'a> {
     /// Its folder of runs.
     pub(crate) folder: PathBuf,
@@ -34,15 +36,54 @@ pub(crate) struct Place<'a> {
     pub(crate) console: &'a Console,
 }
 
-/// Runs what is not yet there; an error says what failed or that it was interrupted, and what is done is kept.
-pub(crate) fn run(settings: &Settings, place: &Place<'_>) -> Result<()> {
+/// Runs what is not yet there; an error says what failed or that it was interrupted, and what is done is kept. What it will take is
+/// measured and said before, if that is wanted.
+pub(crate) fn run(settings: &Settings, is_planned: bool, place: &Place<'_>) -> Result<()> {
+    begin(settings, place)?;
+    let chosen = search::run(settings, place)?;
+    let cells = cells(&chosen, place)?;
+    let plan = if is_planned { Some(plan(&cells, &chosen, place)?) } else { None };
+    plan.iter().for_each(|plan| place.console.say(plan.words()));
+    let run = |cell: Cell| ran(cell, &chosen, place);
+    let limits = limits(&chosen)?;
+    let look = |cell: Cell| match chosen.kind {
+        Kind::Growth => cell.count_capacity(&place.folder, &limits, &chosen.sizes),
+        _ => Ok(cell),
+    };
+    one_by_one(cells, place, plan, &Work { run: &run, look: &look }).map(drop)
+}
+
+/// What an experiment will take, without running it: its runs, and a search before them, if there is one.
+pub(crate) fn planned(settings: &Settings, place: &Place<'_>) -> Result<(Plan, f64)> {
+    begin(settings, place)?;
+    let search = settings.search.as_ref().map_or(0.0, |search| search.seconds * search.candidates.len() as f64);
+    Ok((plan(&cells(settings, place)?, settings, place)?, search))
+}
+
+fn begin(settings: &Settings, place: &Place<'_>) -> Result<()> {
     leave_soon_after_interrupts();
     make_folder(&place.folder)?;
     let path = place.folder.join("experiment.toml");
     let text = toml::to_string(settings).context("cannot write the settings as TOML")?;
-    write_file(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
-    let cells = cells(settings, place)?;
-    let (mut failed, mut incomplete, total) = (Vec::new(), 0, cells.len());
+    write_file(&path, text).with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// What is done with cells.
+pub(super) struct Work<'a> {
+    /// To one that is not there yet.
+    pub(super) run: &'a dyn Fn(Cell) -> Result<Cell>,
+    /// To every one, also if it was there.
+    pub(super) look: &'a dyn Fn(Cell) -> Result<Cell>,
+}
+
+/// Runs the cells that are not there yet, in their order, and returns all.
+pub(super) fn one_by_one(
+    cells: Vec<Cell>,
+    place: &Place<'_>,
+    mut plan: Option<Plan>,
+    work: &Work<'_>,
+) -> Result<Vec<Cell>> {
+    let (mut all, mut failed, mut incomplete, total) = (Vec::new(), Vec::new(), 0, cells.len());
     let mut full: Option<Cell> = None;
     for (i, cell) in cells.into_iter().enumerate() {
         if interrupted() {
@@ -55,20 +96,32 @@ pub(crate) fn run(settings: &Settings, place: &Place<'_>) -> Result<()> {
         let ran = match cell.kept(&place.folder) {
             Some(kept) => Ok(kept),
             None => {
-                place.console.say(format!("{number} of {total}: {title}"));
-                ran(cell, settings, place)
+                let left = plan.as_ref().and_then(|plan| plan.left(i)).map(duration);
+                let left = left.map_or(String::new(), |left| format!(" (about {left} left for all)"));
+                place.console.say(format!("{number} of {total}: {title}{left}"));
+                plan.iter_mut().for_each(Plan::begin);
+                let ran = match too_long(&cell, &all, &place.folder) {
+                    Some(need) => with_outcome(cell, Outcome::OutOfTime { need }, &place.folder),
+                    None => (work.run)(cell),
+                };
+                plan.iter_mut().for_each(|plan| plan.end(i));
+                ran
             }
         };
-        let ran = match settings.kind {
-            Kind::Growth => ran.and_then(|cell| cell.count_capacity(&place.folder, &limits(settings)?)),
-            _ => ran,
-        };
-        match ran {
-            Ok(cell) if cell.outcome != Outcome::Done => {
-                place.console.say(format!("  {title}: out of memory"));
-                full = Some(cell);
+        match ran.and_then(work.look) {
+            Ok(cell) => {
+                match cell.outcome {
+                    Outcome::Done => incomplete += usize::from(cell.passed_over(&place.folder)),
+                    Outcome::OutOfMemory { .. } => {
+                        place.console.say(format!("  {title}: out of memory"));
+                        full = Some(cell.clone());
+                    }
+                    Outcome::OutOfTime { need } => {
+                        place.console.say(format!("  {title}: would take {}, which is too long", duration(need)));
+                    }
+                }
+                all.push(cell);
             }
-            Ok(cell) => incomplete += usize::from(cell.passed_over(&place.folder)),
             Err(_) if interrupted() => return Err(Interrupted(GOES_ON.to_owned()).into()),
             Err(error) => {
                 place.console.say(format!("  failed: {}", told(&error)));
@@ -84,7 +137,7 @@ pub(crate) fn run(settings: &Settings, place: &Place<'_>) -> Result<()> {
             ))
             .into())
         }
-        [] => Ok(()),
+        [] => Ok(all),
         [first, ..] => {
             bail!("{} of {} failed, the others are kept; the first: {first}", failed.len(), counted(total, "run"))
         }
@@ -110,16 +163,60 @@ fn leave_soon_after_interrupts() {
 
 fn ran(cell: Cell, settings: &Settings, place: &Place<'_>) -> Result<Cell> {
     match settings.kind {
-        Kind::Curves | Kind::Growth | Kind::Complexity => {
+        Kind::Curves | Kind::Complexity | Kind::Ablation => {
             let pictures = if cell.seed == settings.first_seed && cell.at.is_none() { settings.pictures } else { 0 };
             cell.learn(&place.folder, place.threads, pictures, place.console)
+        }
+        Kind::Growth => {
+            let cell = cell.learn(&place.folder, place.threads, 0, place.console)?;
+            match cell.unfinished(&place.folder)? {
+                Some(need) => with_outcome(cell, Outcome::OutOfTime { need }, &place.folder),
+                None => Ok(cell),
+            }
         }
         Kind::Solvers => solvers::run(cell, settings, &place.folder),
         Kind::Convergence => convergence::run(cell, &place.folder, place.console),
     }
 }
 
+fn with_outcome(cell: Cell, outcome: Outcome, folder: &Path) -> Result<Cell> {
+    let cell = Cell { outcome, ..cell };
+    cell.save(folder)?;
+    Ok(cell)
+}
+
+/// What a cell would take that is not to be run: as many times what the last one of its kind took as it has more images, if that is
+/// more than it may take.
+fn too_long(cell: &Cell, before: &[Cell], folder: &Path) -> Option<f64> {
+    let (axis, images) = cell.at.as_ref()?;
+    let smaller = |other: &&Cell| other.method == cell.method && other.seed == cell.seed;
+    let last = before.iter().rev().find(smaller)?;
+    let (same, fewer) = last.at.as_ref()?;
+    let took = match last.outcome {
+        Outcome::OutOfTime { need } => need,
+        Outcome::Done => last.records(folder).ok()?.last()?.seconds,
+        Outcome::OutOfMemory { .. } => return None,
+    };
+    let need = took * *images as f64 / (*fewer).max(1) as f64;
+    (same == axis && axis == IMAGES && need > cell.time_limit()?).then_some(need)
+}
+
 impl Cell {
+    /// The seconds of learning after which its run ends.
+    fn time_limit(&self) -> Option<f64> {
+        self.option("--time-limit")?.parse().ok()
+    }
+
+    /// What a run that ended at its time limit would have taken for all of its passes, as they went until then.
+    fn unfinished(&self, folder: &Path) -> Result<Option<f64>> {
+        let (Some(limit), Outcome::Done) = (self.time_limit(), &self.outcome) else { return Ok(None) };
+        let Some(last) = self.records(folder)?.pop() else { return Ok(None) };
+        let passes = self.option("--passes").map_or(Ok(1), str::parse::<u64>).context("--passes")?;
+        let images = self.at.as_ref().map_or(0, |(_, images)| *images as u64);
+        let (made, all) = (last.samples + last.skipped.unwrap_or(0), passes * images);
+        Ok((last.seconds >= limit && made < all).then(|| last.seconds * all as f64 / made.max(1) as f64))
+    }
+
     /// Whether its run left out samples, and nobody said that this is well.
     fn passed_over(&self, folder: &Path) -> bool {
         let records = self.records(folder).unwrap_or_default();
@@ -144,11 +241,13 @@ fn cells(settings: &Settings, place: &Place<'_>) -> Result<Vec<Cell>> {
     for seed in settings.all_seeds() {
         for method in &settings.methods {
             for (at, further) in variants.clone() {
+                let simd = settings.variants.get(method).map(|variant| variant.simd.clone());
                 cells.push(Cell {
                     method: method.clone(),
                     seed,
                     at,
                     words: words(settings, place.data, method, seed, &further),
+                    simd: simd.filter(|simd| !simd.is_empty()),
                     ..Cell::default()
                 });
             }
@@ -170,13 +269,13 @@ fn variants(settings: &Settings, place: &Place<'_>) -> Result<Vec<Variant>> {
             let limit = limit.map_or(Vec::new(), |limit| vec!["--memory-limit".to_owned(), limit.to_string()]);
             let size = |&n: &usize| {
                 let words = option("subset", n).into_iter().chain(limit.clone());
-                (Some(("images".to_owned(), n)), words.collect())
+                (Some((IMAGES.to_owned(), n)), words.collect())
             };
             let there = images(settings, place)?;
             Ok(settings.sizes.iter().filter(|n| **n <= there).map(size).collect())
         }
         Kind::Complexity => {
-            let axes = [("images", "limit"), ("filters", "filters"), ("side", "crop")];
+            let axes = [(IMAGES, "limit"), ("filters", "filters"), ("side", "crop")];
             let middle = |name: &str| axis(name).get(axis(name).len() / 2).copied();
             let mut variants = Vec::new();
             for (varied, _) in axes {
@@ -190,7 +289,7 @@ fn variants(settings: &Settings, place: &Place<'_>) -> Result<Vec<Variant>> {
             }
             Ok(variants)
         }
-        Kind::Curves | Kind::Solvers | Kind::Convergence => Ok(vec![(None, Vec::new())]),
+        Kind::Curves | Kind::Solvers | Kind::Convergence | Kind::Ablation => Ok(vec![(None, Vec::new())]),
     }
 }
 
@@ -216,25 +315,41 @@ fn rounded(total: usize) -> usize {
     total / unit * unit
 }
 
+/// What is varied where it is the number of training images.
+const IMAGES: &str = "images";
+
 /// The option that decides what `--test-fraction` holds out.
 pub(super) const SPLIT_SEED: &str = "--split-seed";
 
 fn words(settings: &Settings, data: &Path, method: &str, seed: u64, further: &[String]) -> Vec<String> {
-    let split = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
     let mut words = settings.data.first().map_or(Vec::new(), |place| place.words(data));
-    words.extend(split(&settings.learn));
-    words.extend(settings.per_method.get(method).map_or(Vec::new(), |text| split(text)));
-    words.extend_from_slice(further);
+    words.extend(arguments(settings, method, seed, further));
     // One test set for all: otherwise the deviation over the seeds is that of the split.
     if words.iter().any(|word| word == "--test-fraction") && !words.iter().any(|word| word == SPLIT_SEED) {
         words.extend([SPLIT_SEED.to_owned(), settings.first_seed.to_string()]);
     }
-    words.extend(["--method".to_owned(), method.to_owned(), "--seed".to_owned(), seed.to_string()]);
     last_of_each(&words)
 }
 
+/// The words that say how a method learns, and not from what.
+pub(super) fn arguments(settings: &Settings, name: &str, seed: u64, further: &[String]) -> Vec<String> {
+    let variant = settings.variants.get(name).map(|variant| &variant.options);
+    let texts = [Some(&settings.learn), settings.per_method.get(name), variant];
+    let mut words: Vec<String> =
+        texts.into_iter().flatten().flat_map(|text| text.split_whitespace()).map(str::to_owned).collect();
+    words.extend_from_slice(further);
+    words.extend(["--method", settings.method(name), "--seed", &seed.to_string()].map(str::to_owned));
+    words
+}
+
+/// Without these options and their values.
+pub(super) fn without(words: &[String], names: &[&str]) -> Vec<String> {
+    let groups = words.chunk_by(|_, next| !next.starts_with("--"));
+    groups.filter(|group| !names.contains(&group[0].as_str())).flatten().cloned().collect()
+}
+
 /// Without options that are given again further on; `--test` may name several sets.
-fn last_of_each(words: &[String]) -> Vec<String> {
+pub(super) fn last_of_each(words: &[String]) -> Vec<String> {
     let is_option = |word: &String| word.starts_with("--");
     let groups: Vec<&[String]> = words.chunk_by(|_, next| !is_option(next)).collect();
     let again = |i: usize| {
@@ -247,6 +362,8 @@ fn last_of_each(words: &[String]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::run::record::tests::record;
+    use crate::run::record::{Event, Record};
 
     #[test]
     fn later_options_win() {
@@ -265,10 +382,47 @@ mod tests {
         for seed in [4, 5] {
             let given = format!("--test-fraction 0.2 --split-seed 9 --method ocsc --seed {seed}");
             assert_eq!(words_of("--test-fraction 0.2 --split-seed 9", seed), given);
-            let fixed = format!("--test-fraction 0.2 --split-seed 4 --method ocsc --seed {seed}");
+            let fixed = format!("--test-fraction 0.2 --method ocsc --seed {seed} --split-seed 4");
             assert_eq!(words_of("--test-fraction 0.2", seed), fixed);
             assert_eq!(words_of("--test t.npy", seed), format!("--test t.npy --method ocsc --seed {seed}"));
         }
+    }
+
+    #[test]
+    fn a_name_may_stand_for_a_method_with_other_options() {
+        let text = "methods = ['ocsc', 'slow']\nseeds = 1\nlearn = '--tol 0.1 --filters 3'\n[variants.slow]\n\
+                    method = 'ocsc'\noptions = '--tol 0.5'\nsimd = 'portable'";
+        let settings = Settings::parse(text).unwrap();
+        let place = Place { folder: "f".into(), data: Path::new(""), threads: None, console: &Console::new(true) };
+        let cells = cells(&settings, &place).unwrap();
+        let [plain, slow] = &cells[..] else { panic!("{cells:?}") };
+        assert_eq!(plain.words.join(" "), "--tol 0.1 --filters 3 --method ocsc --seed 0");
+        assert_eq!(slow.words.join(" "), "--filters 3 --tol 0.5 --method ocsc --seed 0");
+        assert_eq!((plain.simd.as_deref(), slow.simd.as_deref()), (None, Some("portable")));
+    }
+
+    #[test]
+    fn what_would_take_too_long_is_known_from_the_sizes_before() {
+        let folder = tempfile::tempdir().unwrap();
+        let cell = |images, limit: &str, passes: &str| Cell {
+            method: "m".into(),
+            at: Some((IMAGES.to_owned(), images)),
+            words: ["--time-limit", limit, "--passes", passes].map(str::to_owned).to_vec(),
+            ..Cell::default()
+        };
+        let record = Record { seconds: 10.0, samples: 20, ..record(Event::End, 1, None) };
+        let line = serde_json::to_string(&Record { skipped: None, ..record }).unwrap() + "\n";
+        let first = cell(10, "40", "2");
+        std::fs::write(first.file(folder.path(), ".jsonl"), line).unwrap();
+        assert_eq!(first.unfinished(folder.path()).unwrap(), None);
+        assert_eq!(cell(10, "9", "2").unfinished(folder.path()).unwrap(), None, "the limit came with the last sample");
+        assert_eq!(cell(10, "9", "6").unfinished(folder.path()).unwrap(), Some(30.0));
+        let before = [first];
+        assert_eq!(too_long(&cell(40, "40", "2"), &before, folder.path()), None);
+        assert_eq!(too_long(&cell(50, "40", "2"), &before, folder.path()), Some(50.0));
+        let long = Cell { outcome: Outcome::OutOfTime { need: 50.0 }, ..cell(50, "40", "2") };
+        assert_eq!(too_long(&cell(100, "40", "2"), &[long], folder.path()), Some(100.0));
+        assert_eq!(too_long(&cell(50, "40", "2"), &[], folder.path()), None);
     }
 
     #[test]

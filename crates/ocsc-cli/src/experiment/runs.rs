@@ -1,6 +1,7 @@
 //! The runs of an experiment, read back from disk: what reports are made of.
 
 use super::cell::{Cell, Outcome, read};
+use super::search;
 use super::settings::{Settings, names};
 use crate::run::record::{Record, read_records};
 use anyhow::{Context, Result, ensure};
@@ -14,6 +15,8 @@ pub(crate) struct Runs {
     pub(crate) runs: Vec<Run>,
     /// Whether all had the same data and problem, so that they can be compared. Logs alone do not say.
     pub(crate) are_alike: bool,
+    /// The runs of the search that chose their settings.
+    pub(super) tried: Vec<Run>,
 }
 
 /// One of them.
@@ -51,15 +54,11 @@ impl Runs {
     /// A folder with `experiment.toml`.
     pub(crate) fn of_folder(folder: &Path) -> Result<Runs> {
         let settings = Settings::load("", Some(&folder.join("experiment.toml")))?;
-        let mut runs = Vec::new();
-        for file in sorted(folder)?.into_iter().filter(|file| has_ending(file, "json")) {
-            let cell = read(&file)?;
-            runs.push(Run { records: cell.records(folder)?, cell, folder: folder.to_owned() });
-        }
+        let mut runs = runs_of(folder)?;
         // As the settings name them, and numbers by value.
         let place = |run: &Run| settings.methods.iter().position(|method| *method == run.cell.method);
         runs.sort_by_key(|run| (place(run), run.cell.method.clone(), run.cell.at.clone(), run.cell.seed));
-        Ok(Runs { name: name_of(folder), settings, runs, are_alike: true })
+        Ok(Runs { name: name_of(folder), settings, runs, are_alike: true, tried: search::tried(folder)? })
     }
 
     /// Logs of `ocsc learn`; `NAME-seed3.jsonl` is a run of NAME with seed 3.
@@ -79,7 +78,14 @@ impl Runs {
         methods.dedup();
         let title = if logs.len() == 1 { "One run".to_owned() } else { format!("{} runs", logs.len()) };
         let settings = Settings { title, methods, seeds: 1, ..Settings::default() };
-        Ok(Runs { name: "runs".to_owned(), settings, runs, are_alike: false })
+        Ok(Runs { name: "runs".to_owned(), settings, runs, are_alike: false, tried: Vec::new() })
+    }
+
+    /// Runs without a folder.
+    #[cfg(test)]
+    pub(super) fn of_cells(runs: Vec<Run>) -> Runs {
+        let (name, settings) = (String::new(), Settings::default());
+        Runs { name, settings, runs, are_alike: true, tried: Vec::new() }
     }
 
     /// The files that it was read from: the settings, and all that belongs to its runs.
@@ -129,6 +135,16 @@ impl Run {
     pub(crate) fn peak_memory(&self) -> Option<f64> {
         self.last(|record| record.peak_rss_bytes.map(|bytes| bytes as f64))
     }
+}
+
+/// The finished runs in a folder.
+pub(super) fn runs_of(folder: &Path) -> Result<Vec<Run>> {
+    let cells = sorted(folder)?.into_iter().filter(|file| has_ending(file, "json"));
+    let run = |file: PathBuf| {
+        let cell = read(&file)?;
+        Ok(Run { records: cell.records(folder)?, cell, folder: folder.to_owned() })
+    };
+    cells.map(run).collect()
 }
 
 /// The folder itself, or those in it or in its `runs`, that hold an experiment.

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 /// More than any settings take.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// The paper's experiments, in its order: (name, settings).
-const EMBEDDED: [(&str, &str); 10] = [
+/// The experiments, the paper's first and in its order: (name, settings).
+const EMBEDDED: [(&str, &str); 11] = [
     ("fruit", include_str!("../../../../experiments/fruit.toml")),
     ("city", include_str!("../../../../experiments/city.toml")),
     ("house", include_str!("../../../../experiments/house.toml")),
@@ -20,6 +20,7 @@ const EMBEDDED: [(&str, &str); 10] = [
     ("synthetic", include_str!("../../../../experiments/synthetic.toml")),
     ("complexity", include_str!("../../../../experiments/complexity.toml")),
     ("convergence", include_str!("../../../../experiments/convergence.toml")),
+    ("ablation", include_str!("../../../../experiments/ablation.toml")),
 ];
 
 /// What is varied, and so what is shown.
@@ -37,6 +38,8 @@ pub(crate) enum Kind {
     Solvers,
     /// Steps of a long run: the projected gradient of the averaged objective against them.
     Convergence,
+    /// One method without this and without that: how much each changes the test objective and the time.
+    Ablation,
 }
 
 /// One experiment.
@@ -56,6 +59,11 @@ pub(crate) struct Settings {
     pub(crate) learn: String,
     /// Further options for one method.
     pub(crate) per_method: BTreeMap<String, String>,
+    /// What `methods` names that is not a method of the program, but one with other options.
+    pub(crate) variants: BTreeMap<String, Variant>,
+    /// How options are chosen before the runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) search: Option<Search>,
     /// How many test samples are shown.
     pub(crate) pictures: usize,
     /// Numbers of training images, ascending ([`Kind::Growth`]).
@@ -72,6 +80,32 @@ pub(crate) struct Settings {
     pub(crate) small: Option<Small>,
     /// What the paper printed.
     pub(crate) printed: Vec<Printed>,
+}
+
+/// A method under another name.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Variant {
+    pub(crate) method: String,
+    /// Options of `ocsc learn` besides.
+    pub(crate) options: String,
+    /// What `OCSC_SIMD` is set to; empty for the widest vectors that there are.
+    pub(crate) simd: String,
+}
+
+/// How every method's options are chosen: each of its candidates learns from the training samples without some that are held out,
+/// and the lowest objective of these wins. Test samples are not looked at.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Search {
+    /// How many seconds of one processor the candidates of a method share, the same for all methods.
+    pub(crate) seconds: f64,
+    /// The share of the training samples that is held out.
+    pub(crate) hold_out: f64,
+    /// Options of the candidates' runs, in the place of those of the experiment's.
+    pub(crate) learn: String,
+    /// The candidates by method: options of `ocsc learn`.
+    pub(crate) candidates: BTreeMap<String, Vec<String>>,
 }
 
 /// One place where data may be found, relative to `--data`.
@@ -96,6 +130,7 @@ pub(crate) struct Data {
 pub(crate) struct Small {
     pub(crate) learn: Option<String>,
     pub(crate) per_method: Option<BTreeMap<String, String>>,
+    pub(crate) search_seconds: Option<f64>,
     pub(crate) seeds: Option<u64>,
     pub(crate) pictures: Option<usize>,
     pub(crate) sizes: Option<Vec<usize>>,
@@ -137,6 +172,9 @@ impl Settings {
         let growing = |values: &[usize]| values.iter().all(|v| *v > 0) && values.is_sorted();
         let lists = settings.sweep.values().chain([&settings.sizes]);
         ensure!(lists.into_iter().all(|l| growing(l)), "sizes, sweep: expected whole numbers from 1 up, ascending");
+        if let Some(search) = &settings.search {
+            search.check(&settings.methods).context("search")?;
+        }
         Ok(settings)
     }
 
@@ -146,6 +184,9 @@ impl Settings {
         self.title = format!("{} (small)", self.title);
         self.learn = small.learn.unwrap_or(self.learn);
         self.per_method = small.per_method.unwrap_or(self.per_method);
+        if let Some(search) = &mut self.search {
+            search.seconds = small.search_seconds.unwrap_or(search.seconds);
+        }
         self.seeds = small.seeds.unwrap_or(self.seeds);
         self.pictures = small.pictures.unwrap_or(self.pictures);
         self.sizes = small.sizes.unwrap_or(self.sizes);
@@ -153,22 +194,27 @@ impl Settings {
         self
     }
 
-    /// The first place whose files are all there, alone in `data`; an error says how to get them.
-    pub(crate) fn found(mut self, folder: &Path) -> Result<Settings> {
+    /// The first place whose files are all there, alone in `data`, and the folder that they are in; an error says how to get them.
+    pub(crate) fn found(mut self, folders: &[PathBuf]) -> Result<(Settings, PathBuf)> {
         if self.data.is_empty() {
-            return Ok(self);
+            return Ok((self, PathBuf::new()));
         }
         let mut missing = Vec::new();
         for data in &self.data {
-            match data.missing(folder) {
-                None => {
+            for folder in folders {
+                let Some(path) = data.missing(folder) else {
                     self.data = vec![data.clone()];
-                    return Ok(self);
-                }
-                Some(path) => missing.push(format!("{} is not there. {}", path.display(), data.get)),
+                    return Ok((self, folder.clone()));
+                };
+                missing.push(format!("{} is not there. {}", path.display(), data.get));
             }
         }
         bail!("the data of this experiment are missing (--data names their folder):\n  {}", missing.join("\n  "))
+    }
+
+    /// The method that a name stands for.
+    pub(crate) fn method<'a>(&'a self, name: &'a str) -> &'a str {
+        self.variants.get(name).map_or(name, |variant| &variant.method)
     }
 
     /// What the report says before its figures.
@@ -192,6 +238,18 @@ impl Settings {
             let first = self.first_seed;
             move |i| first + i
         })
+    }
+}
+
+impl Search {
+    fn check(&self, methods: &[String]) -> Result<()> {
+        ensure!(self.seconds > 0.0 && self.seconds.is_finite(), "seconds: expected a number above 0");
+        ensure!(self.hold_out > 0.0 && self.hold_out < 1.0, "hold_out: expected a number between 0 and 1");
+        for (method, options) in &self.candidates {
+            ensure!(methods.contains(method), "candidates: expected one of the experiment's methods, found {method}");
+            ensure!(!options.is_empty(), "candidates.{method}: expected at least one");
+        }
+        Ok(())
     }
 }
 
@@ -229,7 +287,9 @@ mod tests {
         for (name, text) in EMBEDDED {
             let settings = Settings::parse(text).unwrap_or_else(|e| panic!("{name}: {e:#}"));
             assert!(!settings.title.is_empty() && !settings.about.is_empty(), "{name}");
-            assert!(settings.small.is_some() && !settings.printed.is_empty(), "{name}");
+            assert!(settings.small.is_some(), "{name}");
+            let is_ours = settings.kind == Kind::Ablation;
+            assert_eq!(settings.printed.is_empty(), is_ours, "{name}: what the paper printed");
             for printed in &settings.printed {
                 assert!(!printed.place.is_empty() && !printed.says.is_empty(), "{name}");
             }
@@ -250,6 +310,12 @@ mod tests {
             ("methods = ['ocsc']", "seeds"),
             ("methods = ['ocsc']\nseeds = 1\nsizes = [3, 2]", "ascending"),
             ("method = 'ocsc'", "unknown field"),
+            ("methods = ['ocsc']\nseeds = 1\n[search]\nhold_out = 0.2", "search: seconds"),
+            ("methods = ['ocsc']\nseeds = 1\n[search]\nseconds = 1\nhold_out = 1", "search: hold_out"),
+            (
+                "methods = ['ocsc']\nseeds = 1\n[search]\nseconds = 1\nhold_out = 0.5\n[search.candidates]\nfcsc = ['']",
+                "found fcsc",
+            ),
             ("kind = 'dance'", "dance"),
         ] {
             let message = format!("{:#}", Settings::parse(text).unwrap_err());
@@ -264,8 +330,10 @@ mod tests {
         let place = |train: &str, get: &str| Data { train: vec![train.into()], get: get.into(), ..Data::default() };
         let settings =
             Settings { data: vec![place("a.npy", "Get A."), place("b.npy", "Get B.")], ..Settings::default() };
-        assert_eq!(settings.clone().found(folder.path()).unwrap().data, [place("b.npy", "Get B.")]);
-        let message = format!("{:#}", settings.found(Path::new("nowhere")).unwrap_err());
+        let here = folder.path().to_owned();
+        let (found, place_of) = settings.clone().found(&["elsewhere".into(), here.clone()]).unwrap();
+        assert_eq!((found.data, place_of), (vec![place("b.npy", "Get B.")], here));
+        let message = format!("{:#}", settings.found(&["nowhere".into()]).unwrap_err());
         assert!(
             message.contains("nowhere/a.npy") && message.contains("Get A.") && message.contains("Get B."),
             "{message}"

@@ -42,6 +42,11 @@ impl Summary {
         let squares: f64 = values.iter().map(|v| (v - mean).powi(2)).sum();
         (n > 0).then_some(Summary { n, mean, deviation: (squares / (n.max(2) - 1) as f64).sqrt() })
     }
+
+    /// Of all seeds.
+    pub(crate) fn of_seeds(values: &BySeed) -> Option<Summary> {
+        Summary::of(&values.values().copied().collect::<Vec<_>>())
+    }
 }
 
 /// Values by seed.
@@ -53,7 +58,7 @@ pub(crate) fn differ(a: &BySeed, b: &BySeed) -> Option<bool> {
 }
 
 /// The probability of a mean difference at least this large by luck; none unless there are at least two pairs.
-fn paired(a: &BySeed, b: &BySeed) -> Option<f64> {
+pub(crate) fn paired(a: &BySeed, b: &BySeed) -> Option<f64> {
     let differences: Vec<f64> = a.iter().filter_map(|(seed, value)| Some(value - b.get(seed)?)).collect();
     let Summary { n, mean, deviation } = Summary::of(&differences).filter(|summary| summary.n > 1)?;
     if deviation == 0.0 {
