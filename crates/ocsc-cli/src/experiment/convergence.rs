@@ -33,10 +33,17 @@ use std::sync::Arc;
 
 /// Samples are coded to this gap for the gradient.
 const NEARLY_EXACT: f64 = 1e-4;
-/// From one look to the next the number of steps grows by this factor.
+/// From one look to the next the number of steps grows by this factor, unless settings list the steps.
 const GROWTH: f64 = 1.5;
+/// What theory says of the rate: exponents of t, and where they are from.
+const RATES: [(f64, &str); 2] = [
+    // Lyu, JMLR 2024: the gap of the empirical loss, up to logarithms, of methods that minimise averaged surrogates.
+    (-0.25, "t^-1/4, proven for related methods"),
+    // The mean over t samples is this far from what they are drawn from.
+    (-0.5, "t^-1/2, the noise of t samples"),
+];
 
-pub(super) fn run(mut cell: Cell, folder: &Path, console: &Console) -> Result<Cell> {
+pub(super) fn run(mut cell: Cell, steps: &[usize], folder: &Path, console: &Console) -> Result<Cell> {
     let args = cell.parsed(&cell.file(folder, ".safetensors"))?;
     let source = dataset::for_learning(&args, None, console)?.source;
     let config = begin::new_config(&args, &source)?;
@@ -46,7 +53,7 @@ pub(super) fn run(mut cell: Cell, folder: &Path, console: &Console) -> Result<Ce
     let log = Log::open(&cell.file(folder, ".jsonl"), None)?;
     let bar = console.progress("learning", config.passes.saturating_mul(source.len()), 0);
     let watch = Watch::new(bar, Some(log), None);
-    let mut look = Look { watch, samples: &samples, next: 1.0, points: Vec::new() };
+    let mut look = Look { watch, samples: &samples, steps, next: 1.0, points: Vec::new() };
     let outcome = run.train(&samples, None, &mut look)?;
     if outcome.ended == Ended::Stopped || interrupted() {
         return Err(Interrupted(format!("{}: interrupted", cell.title())).into());
@@ -60,6 +67,8 @@ pub(super) fn run(mut cell: Cell, folder: &Path, console: &Console) -> Result<Ce
 struct Look<'a> {
     watch: Watch<'a>,
     samples: &'a dyn Samples<f32>,
+    /// When to measure; empty for steps that grow by [`GROWTH`], of which `next` is the first that is left.
+    steps: &'a [usize],
     next: f64,
     /// (step, stationarity).
     points: Vec<(f64, f64)>,
@@ -68,7 +77,8 @@ struct Look<'a> {
 impl Observer<f32> for Look<'_> {
     fn step(&mut self, run: &Snapshot<'_, f32>, step: &Step<f32>) -> ocsc::Result<ControlFlow<()>> {
         let t = run.progress.step as f64;
-        if t >= self.next {
+        let is_due = if self.steps.is_empty() { t >= self.next } else { self.steps.contains(&run.progress.step) };
+        if is_due {
             self.next = (t * GROWTH).max(t + 1.0);
             let measured = stationarity(run.learner.config(), run.learner.dictionary(), self.samples)?;
             self.points.extend(measured.map(|value| (t, value)));
@@ -112,15 +122,19 @@ fn stationarity(
 }
 
 pub(super) fn section(runs: &Runs) -> Section {
-    let mut series = Vec::new();
+    let (mut series, mut averaged) = (Vec::new(), None);
     let mut table = Table {
         title: "How fast it falls".to_owned(),
         note: "The projected gradient step of the averaged objective, relative to the dictionary's norm, at the first and last \
-               measured step, and the slope of a straight line through all points on logarithmic axes."
+               measured step, and the slopes of straight lines on logarithmic axes, through all points and through those of the \
+               later half, from the square root of the last step on. The dotted lines have the slopes that theory speaks of: -1/4 is \
+               proven, up to logarithms, for the average over the samples at hand and methods that minimise averaged surrogates as \
+               this one does (Lyu, JMLR 2024); -1/2 is that of the difference between the mean over t samples and what they are drawn \
+               from. The theorem itself gives no rate."
             .to_owned(),
         ..Table::default()
     };
-    table.head = ["method", "first", "last", "steps", "slope"].map(str::to_owned).to_vec();
+    table.head = ["method", "first", "last", "steps", "slope", "slope of the later half"].map(str::to_owned).to_vec();
     for method in runs.methods() {
         let run = runs.done(method).next();
         let points = run.and_then(|run| run.cell.series.get("averaged").cloned()).unwrap_or_default();
@@ -131,13 +145,16 @@ pub(super) fn section(runs: &Runs) -> Section {
             text(points.last().map(|p| format!("{:.4}", p.1))),
             text(points.last().map(|p| format!("{:.0}", p.0))),
             text(exponent(&points).map(|e| format!("{e:.2}"))),
+            text(exponent(later(&points)).map(|e| format!("{e:.2}"))),
         ]);
+        averaged = averaged.or(Some(points.clone()).filter(|points| !points.is_empty()));
         let logged = run.into_iter().flat_map(|run| &run.records);
         let logged: Vec<(f64, f64)> = logged.filter_map(|r| Some((r.step as f64, r.stationarity?))).collect();
         let line = |name: String, style, points| Series { name, style, points, band: vec![] };
         series.push(line(format!("{method}: surrogate, as logged"), Style::Dots, logged));
         series.push(line(format!("{method}: averaged objective"), Style::Line, points));
     }
+    series.extend(averaged.iter().flat_map(|points| rates(points)));
     series.retain(|s| !s.points.is_empty());
     let chart = Chart {
         title: "Projected gradient".to_owned(),
@@ -148,4 +165,38 @@ pub(super) fn section(runs: &Runs) -> Section {
         series,
     };
     Section { charts: vec![chart], tables: vec![table], ..Section::default() }
+}
+
+/// The points from the square root of the last step on.
+fn later(points: &[(f64, f64)]) -> &[(f64, f64)] {
+    let from = points.last().map_or(0.0, |last| last.0.sqrt());
+    &points[points.iter().take_while(|p| p.0 < from).count()..]
+}
+
+/// Lines of the slopes that theory speaks of, over the later half of the points and from their first.
+fn rates(points: &[(f64, f64)]) -> Vec<Series> {
+    let (Some(first), Some(last)) = (later(points).first(), points.last()) else { return Vec::new() };
+    let line = |(power, name): (f64, &str)| Series {
+        name: name.to_owned(),
+        style: Style::Line,
+        points: vec![*first, (last.0, first.1 * (last.0 / first.0).powf(power))],
+        band: vec![],
+    };
+    RATES.map(line).to_vec()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_theory_begin_where_the_later_half_does() {
+        let points = [(1.0, 9.0), (9.0, 5.0), (10.0, 4.0), (40.0, 2.0), (100.0, 1.0)];
+        assert_eq!(later(&points), &points[2..]);
+        let [quarter, half] = &rates(&points)[..] else { panic!() };
+        assert_eq!(quarter.points[0], (10.0, 4.0));
+        assert!((quarter.points[1].1 - 4.0 * 10f64.powf(-0.25)).abs() < 1e-12, "{:?}", quarter.points);
+        assert!((half.points[1].1 - 4.0 / 10f64.sqrt()).abs() < 1e-12, "{:?}", half.points);
+        assert!(rates(&[]).is_empty() && later(&[]).is_empty());
+    }
 }

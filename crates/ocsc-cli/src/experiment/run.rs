@@ -175,7 +175,10 @@ fn ran(cell: Cell, settings: &Settings, place: &Place<'_>) -> Result<Cell> {
             }
         }
         Kind::Solvers => solvers::run(cell, settings, &place.folder),
-        Kind::Convergence => convergence::run(cell, &place.folder, place.console),
+        Kind::Convergence => {
+            let steps = settings.sweep.get("steps").map(Vec::as_slice).unwrap_or_default();
+            convergence::run(cell, steps, &place.folder, place.console)
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 const MAX_BYTES: u64 = 1 << 20;
 
 /// The experiments, the paper's first and in its order: (name, settings).
-const EMBEDDED: [(&str, &str); 11] = [
+const EMBEDDED: [(&str, &str); 12] = [
     ("fruit", include_str!("../../../../experiments/fruit.toml")),
     ("city", include_str!("../../../../experiments/city.toml")),
     ("house", include_str!("../../../../experiments/house.toml")),
@@ -20,6 +20,7 @@ const EMBEDDED: [(&str, &str); 11] = [
     ("synthetic", include_str!("../../../../experiments/synthetic.toml")),
     ("complexity", include_str!("../../../../experiments/complexity.toml")),
     ("convergence", include_str!("../../../../experiments/convergence.toml")),
+    ("stream", include_str!("../../../../experiments/stream.toml")),
     ("ablation", include_str!("../../../../experiments/ablation.toml")),
 ];
 
@@ -70,8 +71,8 @@ pub(crate) struct Settings {
     pub(crate) sizes: Vec<usize>,
     /// The paper's machine ([`Kind::Growth`]).
     pub(crate) memory_limit: Option<String>,
-    /// Values of `images`, `filters` and `side`, ascending ([`Kind::Complexity`]), and the numbers of iterations, `filters` and
-    /// `side` of the random problem ([`Kind::Solvers`]).
+    /// Values of `images`, `filters` and `side`, ascending ([`Kind::Complexity`]); the numbers of iterations, `filters` and
+    /// `side` of the random problem ([`Kind::Solvers`]); the `steps` to look at ([`Kind::Convergence`]).
     pub(crate) sweep: BTreeMap<String, Vec<usize>>,
     /// Where the data are, the best first.
     pub(crate) data: Vec<Data>,
@@ -130,7 +131,9 @@ pub(crate) struct Data {
 pub(crate) struct Small {
     pub(crate) learn: Option<String>,
     pub(crate) per_method: Option<BTreeMap<String, String>>,
-    pub(crate) search_seconds: Option<f64>,
+    /// Without it, nothing is searched.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) search: Option<Search>,
     pub(crate) seeds: Option<u64>,
     pub(crate) pictures: Option<usize>,
     pub(crate) sizes: Option<Vec<usize>>,
@@ -184,9 +187,7 @@ impl Settings {
         self.title = format!("{} (small)", self.title);
         self.learn = small.learn.unwrap_or(self.learn);
         self.per_method = small.per_method.unwrap_or(self.per_method);
-        if let Some(search) = &mut self.search {
-            search.seconds = small.search_seconds.unwrap_or(search.seconds);
-        }
+        self.search = small.search;
         self.seeds = small.seeds.unwrap_or(self.seeds);
         self.pictures = small.pictures.unwrap_or(self.pictures);
         self.sizes = small.sizes.unwrap_or(self.sizes);
