@@ -574,7 +574,7 @@ pub(crate) struct Compare {
 
 #[derive(ClapArgs)]
 pub(crate) struct Reproduce {
-    /// fruit, city, house, flower, dog, cifar10, online, synthetic, complexity, convergence, stream, ablation, or all
+    /// fruit, city, house, flower, dog, cifar10, online, synthetic, complexity, convergence, stream, ablation, restoring, or all
     pub(crate) name: String,
     /// The folder with the data, one folder per set; may be given several times. What is missing is named, with where to get it
     /// [default: that of the environment variable OCSC_DATA, or ../shared/data]

@@ -266,7 +266,7 @@ fn arrival(run: &Run, lowest: f64) -> Option<f64> {
 }
 
 /// Which are best, or cannot be told from the best by a test; none where no test can be made.
-fn best(methods: &[BySeed], better: impl Fn(f64, f64) -> bool) -> Vec<bool> {
+pub(super) fn best(methods: &[BySeed], better: impl Fn(f64, f64) -> bool) -> Vec<bool> {
     let means = methods.iter().map(|values| Summary::of_seeds(values).map(|s| s.mean));
     let first = means.enumerate().filter_map(|(i, mean)| Some((i, mean?)));
     let first = first.reduce(|a, b| if better(b.1, a.1) { b } else { a }).map(|(i, _)| i);

@@ -5,7 +5,7 @@
 //! folder of runs: [`child`] starts and ends it, [`oom`] knows whether it ran out of memory. [`solvers`] and [`convergence`] look inside methods, and run here.
 //! [`search`] chooses settings before the runs, and [`estimate`] measures what these will take. [`section`] turns the runs of an
 //! experiment into a part of a report, each kind in its file: [`curves`], [`growth`], [`complexity`], [`solvers`],
-//! [`convergence`] and [`ablation`]. The commands `reproduce`, `compare` and `report` are built from these.
+//! [`convergence`], [`ablation`] and [`restoring`]. The commands `reproduce`, `compare` and `report` are built from these.
 
 mod ablation;
 pub(crate) mod cell;
@@ -17,6 +17,7 @@ pub(crate) mod estimate;
 mod fit;
 mod growth;
 mod oom;
+mod restoring;
 pub(crate) mod results;
 pub(crate) mod run;
 pub(crate) mod runs;
@@ -52,6 +53,7 @@ pub(crate) fn section(runs: &Runs) -> Result<Section> {
         Kind::Solvers => solvers::section(runs),
         Kind::Convergence => convergence::section(runs),
         Kind::Ablation => ablation::section(runs)?,
+        Kind::Restoring => restoring::section(runs)?,
     };
     section.tables.extend(search::table(runs));
     section.id = runs.name.clone();

@@ -3,7 +3,7 @@
 use super::cell::{Cell, Outcome};
 use super::estimate::{Plan, duration, plan};
 use super::settings::{Kind, Settings};
-use super::{convergence, search, solvers};
+use super::{convergence, restoring, search, solvers};
 use crate::args::memory_size;
 use crate::console::{Console, Interrupted, counted, interrupted, told};
 use crate::exit::PassedOver;
@@ -167,6 +167,11 @@ fn ran(cell: Cell, settings: &Settings, place: &Place<'_>) -> Result<Cell> {
             let pictures = if cell.seed == settings.first_seed && cell.at.is_none() { settings.pictures } else { 0 };
             cell.learn(&place.folder, place.threads, pictures, place.console)
         }
+        Kind::Restoring => {
+            let cell = cell.learn(&place.folder, place.threads, 0, place.console)?;
+            let photos = settings.restoring.as_ref().context("restoring")?;
+            restoring::measure(cell, photos, place.data, &place.folder, place.console)
+        }
         Kind::Growth => {
             let cell = cell.learn(&place.folder, place.threads, 0, place.console)?;
             match cell.unfinished(&place.folder)? {
@@ -292,7 +297,9 @@ fn variants(settings: &Settings, place: &Place<'_>) -> Result<Vec<Variant>> {
             }
             Ok(variants)
         }
-        Kind::Curves | Kind::Solvers | Kind::Convergence | Kind::Ablation => Ok(vec![(None, Vec::new())]),
+        Kind::Curves | Kind::Solvers | Kind::Convergence | Kind::Ablation | Kind::Restoring => {
+            Ok(vec![(None, Vec::new())])
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 const MAX_BYTES: u64 = 1 << 20;
 
 /// The experiments, the paper's first and in its order: (name, settings).
-const EMBEDDED: [(&str, &str); 12] = [
+const EMBEDDED: [(&str, &str); 13] = [
     ("fruit", include_str!("../../../../experiments/fruit.toml")),
     ("city", include_str!("../../../../experiments/city.toml")),
     ("house", include_str!("../../../../experiments/house.toml")),
@@ -22,6 +22,7 @@ const EMBEDDED: [(&str, &str); 12] = [
     ("convergence", include_str!("../../../../experiments/convergence.toml")),
     ("stream", include_str!("../../../../experiments/stream.toml")),
     ("ablation", include_str!("../../../../experiments/ablation.toml")),
+    ("restoring", include_str!("../../../../experiments/restoring.toml")),
 ];
 
 /// What is varied, and so what is shown.
@@ -41,6 +42,8 @@ pub(crate) enum Kind {
     Convergence,
     /// One method without this and without that: how much each changes the test objective and the time.
     Ablation,
+    /// Methods and seeds: photos denoised and filled in with the dictionaries.
+    Restoring,
 }
 
 /// One experiment.
@@ -65,6 +68,9 @@ pub(crate) struct Settings {
     /// How options are chosen before the runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) search: Option<Search>,
+    /// What the dictionaries are used for ([`Kind::Restoring`]).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) restoring: Option<Restoring>,
     /// How many test samples are shown.
     pub(crate) pictures: usize,
     /// Numbers of training images, ascending ([`Kind::Growth`]).
@@ -109,6 +115,20 @@ pub(crate) struct Search {
     pub(crate) candidates: BTreeMap<String, Vec<String>>,
 }
 
+/// Photos to be restored with learned dictionaries.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Restoring {
+    /// Files or folders, relative to `--data`.
+    pub(crate) photos: Vec<String>,
+    /// They are scaled and cut to squares of this side.
+    pub(crate) side: usize,
+    /// The standard deviation of the noise, on the scale of 0 to 255.
+    pub(crate) sigma: f64,
+    /// The share of the pixels that is hidden.
+    pub(crate) hidden: f64,
+}
+
 /// One place where data may be found, relative to `--data`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -134,6 +154,8 @@ pub(crate) struct Small {
     /// Without it, nothing is searched.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) search: Option<Search>,
+    /// Of the photos to restore.
+    pub(crate) side: Option<usize>,
     pub(crate) seeds: Option<u64>,
     pub(crate) pictures: Option<usize>,
     pub(crate) sizes: Option<Vec<usize>>,
@@ -175,6 +197,11 @@ impl Settings {
         let growing = |values: &[usize]| values.iter().all(|v| *v > 0) && values.is_sorted();
         let lists = settings.sweep.values().chain([&settings.sizes]);
         ensure!(lists.into_iter().all(|l| growing(l)), "sizes, sweep: expected whole numbers from 1 up, ascending");
+        if settings.kind == Kind::Restoring {
+            let Restoring { photos, side, sigma, hidden } = settings.restoring.clone().unwrap_or_default();
+            let is_complete = !photos.is_empty() && side > 0 && sigma > 0.0 && hidden > 0.0 && hidden < 1.0;
+            ensure!(is_complete, "restoring: expected photos, side and sigma above 0, and hidden between 0 and 1");
+        }
         if let Some(search) = &settings.search {
             search.check(&settings.methods).context("search")?;
         }
@@ -188,6 +215,9 @@ impl Settings {
         self.learn = small.learn.unwrap_or(self.learn);
         self.per_method = small.per_method.unwrap_or(self.per_method);
         self.search = small.search;
+        if let (Some(restoring), Some(side)) = (&mut self.restoring, small.side) {
+            restoring.side = side;
+        }
         self.seeds = small.seeds.unwrap_or(self.seeds);
         self.pictures = small.pictures.unwrap_or(self.pictures);
         self.sizes = small.sizes.unwrap_or(self.sizes);
@@ -203,7 +233,7 @@ impl Settings {
         let mut missing = Vec::new();
         for data in &self.data {
             for folder in folders {
-                let Some(path) = data.missing(folder) else {
+                let Some(path) = data.missing(folder).or_else(|| self.missing_photo(folder)) else {
                     self.data = vec![data.clone()];
                     return Ok((self, folder.clone()));
                 };
@@ -211,6 +241,12 @@ impl Settings {
             }
         }
         bail!("the data of this experiment are missing (--data names their folder):\n  {}", missing.join("\n  "))
+    }
+
+    /// The first of the photos to restore that is not there.
+    fn missing_photo(&self, folder: &Path) -> Option<PathBuf> {
+        let photos = self.restoring.iter().flat_map(|restoring| &restoring.photos);
+        photos.map(|name| folder.join(name)).find(|path| !path.exists())
     }
 
     /// The method that a name stands for.
@@ -289,7 +325,7 @@ mod tests {
             let settings = Settings::parse(text).unwrap_or_else(|e| panic!("{name}: {e:#}"));
             assert!(!settings.title.is_empty() && !settings.about.is_empty(), "{name}");
             assert!(settings.small.is_some(), "{name}");
-            let is_ours = settings.kind == Kind::Ablation;
+            let is_ours = matches!(settings.kind, Kind::Ablation | Kind::Restoring);
             assert_eq!(settings.printed.is_empty(), is_ours, "{name}: what the paper printed");
             for printed in &settings.printed {
                 assert!(!printed.place.is_empty() && !printed.says.is_empty(), "{name}");
@@ -311,6 +347,7 @@ mod tests {
             ("methods = ['ocsc']", "seeds"),
             ("methods = ['ocsc']\nseeds = 1\nsizes = [3, 2]", "ascending"),
             ("method = 'ocsc'", "unknown field"),
+            ("kind = 'restoring'\nmethods = ['ocsc']\nseeds = 1\n[restoring]\nside = 9", "restoring: expected photos"),
             ("methods = ['ocsc']\nseeds = 1\n[search]\nhold_out = 0.2", "search: seconds"),
             ("methods = ['ocsc']\nseeds = 1\n[search]\nseconds = 1\nhold_out = 1", "search: hold_out"),
             (
