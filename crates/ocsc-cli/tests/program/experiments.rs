@@ -189,9 +189,16 @@ fn everything_small_in_one_go() {
     assert!(ran.stderr.contains("house: ") && ran.stderr.contains("give your own"), "{}", ran.stderr);
     assert!(ran.stderr.contains("cifar-10-binary.tar.gz"), "{}", ran.stderr);
     let page = page(&bench, "o/report.html");
-    for part in
-        ["Fruit (small)", "City (small)", "Flower (small)", "How time and memory grow (small)", "Convergence (small)"]
-    {
+    for part in [
+        "Fruit (small)",
+        "City (small)",
+        "Flower (small)",
+        "How time and memory grow (small)",
+        "Convergence (small)",
+        "Ablation (small)",
+        "Dictionaries in use (small)",
+        "What was tried",
+    ] {
         assert!(page.text.contains(part), "{part}");
     }
     let row = |name: &str| page.rows.iter().find(|row| row[0] == name).cloned().unwrap_or_default();
@@ -215,6 +222,98 @@ fn everything_small_in_one_go() {
     let points: Vec<Vec<f64>> = serde_json::from_value(cell["series"]["averaged"].clone()).unwrap();
     assert_eq!(figure["ocsc: averaged objective"], points);
     assert!(points.len() > 3 && points.iter().all(|p| p[1] > 0.0));
+}
+
+/// An experiment on the bench's data.
+fn mine(head: &str) -> String {
+    format!("title = 'Mine'\nseeds = 1\n{head}\n[[data]]\nwhat = 'waves'\ntrain = ['train.npy']\ntest = ['test.npy']")
+}
+
+#[test]
+fn settings_are_searched_for_on_training_samples_before_the_runs() {
+    let bench = Bench::with_data(6);
+    let settings = mine(
+        "methods = ['ocsc', 'fcsc']\nlearn = '--filters 4 --size 5 --beta 0.1 --test-seconds 1e-9'\n[search]\nseconds = 600\n\
+         hold_out = 0.34\n[search.candidates]\nocsc = ['--passes 1', '--passes 9', '--passes 0']",
+    );
+    bench.write("mine.toml", settings.as_bytes());
+    let call = "reproduce mine --settings mine.toml --data . --out o --results R.md";
+    let ran = bench.run(call).ok();
+    // More passes give a lower objective; a run without any has none.
+    assert!(ran.stderr.contains("ocsc: chosen --passes 9"), "{}", ran.stderr);
+    let words = |name: &str| {
+        let cell: Value = serde_json::from_str(&bench.text(&format!("o/runs/mine/{name}.json"))).unwrap();
+        let words: Vec<String> = serde_json::from_value(cell["words"].clone()).unwrap();
+        words.join(" ")
+    };
+    assert!(words("ocsc-seed0").contains("--passes 9") && !words("fcsc-seed0").contains("--passes"));
+    let tried = words("search/ocsc-candidate1-seed0");
+    assert!(tried.contains("--test-fraction 0.34") && tried.contains("--time-limit 200"), "{tried}");
+    assert!(!tried.contains("test.npy") && !tried.contains("--test-seconds"), "{tried}");
+    let page = page(&bench, "o/report.html");
+    assert!(
+        page.bold.iter().any(|b| b == "--passes 9") || page.bold.iter().any(|b| b == "`--passes 9`"),
+        "{:?}",
+        page.bold
+    );
+    assert!(bench.text("R.md").contains("**What was tried.**"), "{}", bench.text("R.md"));
+    let again = bench.run(call).ok();
+    assert!(!again.stderr.contains("1 of 3") && again.stderr.contains("ocsc: chosen --passes 9"), "{}", again.stderr);
+    bench.write("mine.toml", settings.replace("hold_out = 0.34", "hold_out = 2").as_bytes());
+    bench.run(call).refused(1, &["mine.toml", "search: hold_out", "between 0 and 1"]);
+}
+
+#[test]
+fn an_estimate_comes_before_the_runs() {
+    let bench = Bench::with_data(4);
+    let settings = mine("methods = ['ocsc', 'fcsc']\nlearn = '--filters 4 --size 5 --beta 0.1'");
+    bench.write("mine.toml", settings.as_bytes());
+    // The data are found where the environment says.
+    let call = "reproduce mine --settings mine.toml --out o";
+    let ran = bench.shell(&format!("OCSC_DATA=. $OCSC {call} --estimate")).ok();
+    assert!(ran.stdout.contains("mine  2 runs, about"), "{}", ran.stdout);
+    assert!(!bench.path("o/report.html").exists() && !bench.path("o/runs/mine/ocsc-seed0.json").exists());
+    let ran = bench.run(&format!("{call} --data nowhere --data .")).ok();
+    assert!(
+        ran.stderr.contains("2 runs, about") && ran.stderr.contains("2 of 2: fcsc, seed 0 (about"),
+        "{}",
+        ran.stderr
+    );
+    let again = bench.run(&format!("{call} --data . --estimate")).ok();
+    assert!(again.stdout.contains("(2 of them done already)"), "{}", again.stdout);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_run_that_was_cut_short_goes_on_from_its_checkpoint() {
+    let bench = Bench::with_data(60);
+    let learn = "--filters 8 --size 5 --beta 0.05 --passes 12 --checkpoint-every 10 --test-every 100 --threads 1";
+    let settings = mine(&format!("methods = ['ocsc']\nlearn = '{learn} --stop-tol 1e-9'"));
+    bench.write("mine.toml", settings.as_bytes());
+    let call = "reproduce mine --settings mine.toml --data . --out o --small";
+    let mut child = bench.spawn_words(call);
+    let log = bench.path("o/runs/mine-small/ocsc-seed0.jsonl");
+    let start = SystemTime::now();
+    while !std::fs::metadata(&log).is_ok_and(|log| log.len() > 20_000) {
+        assert!(start.elapsed().unwrap().as_secs() < 60);
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    // Not even time for a last checkpoint.
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(!bench.path("o/runs/mine-small/ocsc-seed0.json").exists());
+    let ran = bench.run(call).ok();
+    assert!(ran.stderr.contains("going on from its checkpoint"), "{}", ran.stderr);
+    assert!(!bench.path("o/runs/mine-small/ocsc-seed0.begun").exists());
+    // As if nothing had happened.
+    bench.run(&format!("learn train.npy --test test.npy {learn} --log same.jsonl --out same.safetensors")).ok();
+    let lines = bench.log("o/runs/mine-small/ocsc-seed0.jsonl");
+    super::log::check(&lines);
+    let objectives = |lines: &[Value]| lines.iter().map(|l| l["objective"].as_f64()).collect::<Vec<_>>();
+    assert_eq!(objectives(&lines), objectives(&bench.log("same.jsonl")));
+    // Other settings are another run, from the beginning.
+    bench.write("mine.toml", settings.replace("0.05", "0.06").as_bytes());
+    assert!(!bench.run(call).ok().stderr.contains("going on"), "another run");
 }
 
 #[test]
