@@ -44,6 +44,8 @@ pub(crate) struct Cell {
     pub(crate) words: Vec<String>,
     /// What `OCSC_SIMD` is set to, if it is.
     pub(crate) simd: Option<String>,
+    /// What it was run on.
+    pub(crate) machine: String,
     pub(crate) outcome: Outcome,
     /// Samples that are shown, (name, caption).
     pub(crate) shown: Vec<(String, String)>,
@@ -121,14 +123,24 @@ impl Cell {
         if log.exists() { read_records(&log) } else { Ok(Vec::new()) }
     }
 
-    /// Runs `ocsc learn` in a process of its own. `pictures` test samples are drawn afterwards.
+    /// Learns, draws `pictures` test samples, and marks the cell as finished.
     pub(crate) fn learn(
-        mut self,
+        self,
         folder: &Path,
         threads: Option<usize>,
         pictures: usize,
         console: &Console,
     ) -> Result<Cell> {
+        let mut cell = self.learn_unmarked(folder, threads, console)?;
+        if cell.outcome == Outcome::Done && pictures > 0 {
+            cell.draw(folder, pictures)?;
+        }
+        cell.save(folder)?;
+        Ok(cell)
+    }
+
+    /// Runs `ocsc learn` in a process of its own, or goes on with a run that was cut short.
+    pub(super) fn learn_unmarked(mut self, folder: &Path, threads: Option<usize>, console: &Console) -> Result<Cell> {
         let [log, model, begun] = [".jsonl", ".safetensors", ".begun"].map(|ending| self.file(folder, ending));
         let is_resumed = self.is_begun(&begun, &model);
         let program = std::env::current_exe().context("cannot find this program")?;
@@ -158,10 +170,6 @@ impl Cell {
             }
         };
         remove(&begun)?;
-        if self.outcome == Outcome::Done && pictures > 0 {
-            self.draw(folder, pictures)?;
-        }
-        self.save(folder)?;
         Ok(self)
     }
 
@@ -186,7 +194,8 @@ impl Cell {
         groups.filter(|group| !is_known(&group[0])).flatten().cloned().collect()
     }
 
-    /// Finds out the capacity for each of the limits, and the need of each of these amounts, also of a cell that was kept: the account may be another one by now.
+    /// Finds out the capacity for each of the limits, and the need of each of these numbers of samples, also of a cell that was kept:
+    /// the account may be another one by now.
     pub(super) fn count_capacity(mut self, folder: &Path, limits: &[usize], amounts: &[usize]) -> Result<Cell> {
         let args = self.parsed(&self.file(folder, ".safetensors"))?;
         let source = dataset::for_learning(&args, None, &Console::new(true))?.source;

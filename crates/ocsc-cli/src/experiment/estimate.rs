@@ -9,8 +9,7 @@ use super::search;
 use super::settings::{Kind, Settings};
 use crate::args::Learn;
 use crate::console::{Console, counted};
-use crate::data::Source;
-use crate::run::begin;
+use crate::data::{Source, channels_before};
 use crate::run::dataset::{self, ToLearn};
 use crate::run::folder::make_folder;
 use crate::run::model::Prepared;
@@ -18,6 +17,7 @@ use anyhow::{Context, Result};
 use ocsc::checkpoint;
 use ocsc::train::{TEST_TOL, evaluate, refuse};
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::Instant;
 
 /// The folder of the runs that measure.
@@ -30,6 +30,8 @@ const SECONDS: f64 = 5.0;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Plan {
     cells: Vec<Option<f64>>,
+    /// How many of them are done already.
+    kept: usize,
     /// What went by since the first cell, and what was expected of the cells that are done.
     passed: f64,
     expected: f64,
@@ -56,13 +58,14 @@ pub(super) fn plan(cells: &[Cell], settings: &Settings, place: &Place<'_>) -> Re
     for (i, cell) in cells.iter().enumerate().rev() {
         if cell.kept(&place.folder).is_some() {
             plan.cells[i] = Some(0.0);
+            plan.kept += 1;
             continue;
         }
         let args = cell.parsed(&place.folder)?;
         let data = dataset::for_learning(&args, None, &Console::new(true))?;
         let cost = match costs.get(cell.method.as_str()) {
             Some(cost) => *cost,
-            None => match measure(cell, &args, &data, &Place { folder: folder.clone(), ..*place })? {
+            None => match measure(cell, &data, &Place { folder: folder.clone(), ..*place })? {
                 Some(cost) => *costs.entry(&cell.method).or_insert(cost),
                 None => continue,
             },
@@ -73,7 +76,7 @@ pub(super) fn plan(cells: &[Cell], settings: &Settings, place: &Place<'_>) -> Re
 }
 
 /// What learning from a sample and testing one takes; none if the method did not come so far.
-fn measure(cell: &Cell, args: &Learn, data: &ToLearn, place: &Place<'_>) -> Result<Option<Cost>> {
+fn measure(cell: &Cell, data: &ToLearn, place: &Place<'_>) -> Result<Option<Cost>> {
     let further = ["--limit", &SAMPLES.to_string(), "--passes", "1", "--time-limit", &SECONDS.to_string()];
     let plain = without(&without(&cell.words, search::LOOKS), search::SPLITS);
     let words = [plain, further.map(str::to_owned).to_vec()].concat();
@@ -88,17 +91,16 @@ fn measure(cell: &Cell, args: &Learn, data: &ToLearn, place: &Place<'_>) -> Resu
     let Some(last) = probe.records(&place.folder)?.pop().filter(|last| last.samples > 0) else { return Ok(None) };
     let learning = last.seconds / last.samples as f64;
     let model = probe.file(&place.folder, ".safetensors");
-    let testing = data.test.as_ref().map(|test| testing(args, test, &data.source, &model)).transpose()?;
+    let testing = data.test.as_ref().map(|test| testing(test, &model)).transpose()?;
     Ok(Some(Cost { learning, testing: testing.unwrap_or(0.0) }))
 }
 
 /// What coding a test sample takes.
-fn testing(args: &Learn, test: &Source, source: &Source, model: &std::path::Path) -> Result<f64> {
+fn testing(test: &Source, model: &Path) -> Result<f64> {
     let saved = checkpoint::load::<f32>(model).context("a run that measures")?;
-    let config = begin::new_config(args, source)?;
-    let few = test.first(SAMPLES);
-    let few = few.of_channels(crate::data::channels_before(&config.preprocess, saved.dictionary.shape().channels));
-    let prepared = Prepared::new(&few, &config.preprocess);
+    let preprocess = &saved.config.preprocess;
+    let few = test.first(SAMPLES).of_channels(channels_before(preprocess, saved.dictionary.shape().channels));
+    let prepared = Prepared::new(&few, preprocess);
     let tested = evaluate(&saved.config, &saved.dictionary, &prepared, TEST_TOL, &mut refuse)?;
     Ok(tested.seconds / tested.samples as f64)
 }
@@ -158,10 +160,9 @@ impl Plan {
     /// Says it in words.
     pub(crate) fn words(&self) -> String {
         let (seconds, unknown) = self.total();
-        let done = self.cells.iter().filter(|cell| **cell == Some(0.0)).count();
         let mut words = format!("{}, about {}", counted(self.cells.len(), "run"), duration(seconds));
-        if done > 0 {
-            words += &format!(" ({done} of them done already)");
+        if self.kept > 0 {
+            words += &format!(" ({} of them done already)", self.kept);
         }
         if unknown > 0 {
             words += &format!(", and {} of which nothing is known", counted(unknown, "run"));
@@ -185,7 +186,7 @@ mod tests {
 
     #[test]
     fn what_is_left_follows_the_pace() {
-        let mut plan = Plan { cells: vec![Some(2.0), Some(0.0), Some(10.0), Some(20.0)], ..Plan::default() };
+        let mut plan = Plan { cells: vec![Some(2.0), Some(0.0), Some(10.0), Some(20.0)], kept: 1, ..Plan::default() };
         assert_eq!((plan.total(), plan.left(0), plan.left(4)), ((32.0, 0), Some(32.0), Some(0.0)));
         assert_eq!(plan.words(), "4 runs, about 32 s (1 of them done already)");
         // The first took three times as long as expected.

@@ -31,6 +31,7 @@ use anyhow::{Context, Result};
 use ocsc::Method;
 use runs::Runs;
 use settings::{Kind, Settings};
+use std::collections::BTreeSet;
 
 /// Checks that an experiment knows all of its methods: rows of the method table, variants of them, or solvers.
 pub(crate) fn check_methods(settings: &Settings) -> Result<()> {
@@ -43,6 +44,13 @@ pub(crate) fn check_methods(settings: &Settings) -> Result<()> {
 
 /// What is said of a method without runs.
 const NOT_RUN: &str = "not run";
+
+/// What the runs were made on.
+fn machines(runs: &Runs) -> Option<String> {
+    let known = runs.runs.iter().map(|run| run.cell.machine.as_str()).filter(|machine| !machine.is_empty());
+    let all: Vec<&str> = known.collect::<BTreeSet<_>>().into_iter().collect();
+    (!all.is_empty()).then(|| format!("Run on: {}.", all.join("; ")))
+}
 
 /// The runs of one experiment as a part of a report.
 pub(crate) fn section(runs: &Runs) -> Result<Section> {
@@ -59,6 +67,7 @@ pub(crate) fn section(runs: &Runs) -> Result<Section> {
     section.id = runs.name.clone();
     section.title = runs.settings.title.clone();
     let mut notes = runs.settings.notes();
+    notes.extend(machines(runs));
     notes.append(&mut section.notes);
     section.notes = notes;
     Ok(section)

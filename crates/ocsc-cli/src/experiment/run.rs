@@ -168,7 +168,10 @@ fn ran(cell: Cell, settings: &Settings, place: &Place<'_>) -> Result<Cell> {
             cell.learn(&place.folder, place.threads, pictures, place.console)
         }
         Kind::Restoring => {
-            let cell = cell.learn(&place.folder, place.threads, 0, place.console)?;
+            let cell = cell.learn_unmarked(&place.folder, place.threads, place.console)?;
+            if cell.outcome != Outcome::Done {
+                return cell.save(&place.folder).map(|()| cell);
+            }
             let photos = settings.restoring.as_ref().context("restoring")?;
             restoring::measure(cell, photos, place.data, &place.folder, place.console)
         }
@@ -256,12 +259,22 @@ fn cells(settings: &Settings, place: &Place<'_>) -> Result<Vec<Cell>> {
                     at,
                     words: words(settings, place.data, method, seed, &further),
                     simd: simd.filter(|simd| !simd.is_empty()),
+                    machine: machine(),
                     ..Cell::default()
                 });
             }
         }
     }
     Ok(cells)
+}
+
+/// The processor, as the system names it, how many of its threads there are, and this program.
+fn machine() -> String {
+    let known = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let name = known.lines().find_map(|line| line.strip_prefix("model name")?.trim_start().strip_prefix(':'));
+    let processor = name.map_or(std::env::consts::ARCH, str::trim);
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    format!("{processor}, {}, ocsc {}", counted(threads, "thread"), env!("CARGO_PKG_VERSION"))
 }
 
 /// What is varied, and the options that do it.

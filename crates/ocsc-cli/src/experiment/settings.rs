@@ -261,8 +261,16 @@ impl Settings {
         let further = self.per_method.iter().map(|(method, options)| format!("{method} `{}`", options.trim()));
         let further: Vec<String> = further.collect();
         let further = (!further.is_empty()).then(|| format!("And of single methods: {}.", further.join("; ")));
+        let variant = |(name, variant): (&String, &Variant)| {
+            let options = format!("--method {} {}", variant.method, variant.options);
+            format!("{name} `{}`", options.trim())
+        };
+        // A table of theirs says what ablations change.
+        let variants = self.variants.iter().filter(|_| self.kind != Kind::Ablation).map(variant);
+        let variants: Vec<String> = variants.collect();
+        let variants = (!variants.is_empty()).then(|| format!("Options of variants: {}.", variants.join("; ")));
         let about = (!self.about.is_empty()).then(|| self.about.trim().to_owned());
-        [about, data, options, further].into_iter().flatten().collect()
+        [about, data, options, further, variants].into_iter().flatten().collect()
     }
 
     /// What the paper printed beside a table of ours.
