@@ -67,12 +67,14 @@ fn table(runs: &Runs) -> Table {
 
 /// The options of a variant, in words.
 fn what_differs(runs: &Runs, name: &str) -> String {
-    let Some(variant) = runs.settings.variants.get(name) else { return "-".to_owned() };
-    let method =
-        Some(format!("--method {}", variant.method)).filter(|_| Some(&variant.method) != runs.methods().first());
+    let first = runs.methods().first().map(String::as_str);
+    let method = Some(runs.settings.method(name)).filter(|method| Some(*method) != first);
+    let method = method.map(|method| format!("--method {method}"));
+    let variant = runs.settings.variants.get(name).cloned().unwrap_or_default();
     let options = Some(variant.options.trim().to_owned()).filter(|options| !options.is_empty());
     let simd = Some(format!("OCSC_SIMD={}", variant.simd)).filter(|_| !variant.simd.is_empty());
-    [method, options, simd].into_iter().flatten().map(|part| format!("`{part}`")).collect::<Vec<_>>().join(", ")
+    let parts: Vec<String> = [method, options, simd].into_iter().flatten().map(|part| format!("`{part}`")).collect();
+    if parts.is_empty() { "-".to_owned() } else { parts.join(", ") }
 }
 
 /// Processor time of learning.
