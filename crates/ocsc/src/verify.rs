@@ -96,6 +96,14 @@ struct Canvas {
     own: Vec<f64>,
 }
 
+/// A correlation as far as it may not exceed its weight, and the coefficient there.
+struct Strength {
+    position: usize,
+    value: f64,
+    size: f64,
+    base: f64,
+}
+
 impl<'a> Problem<'a> {
     /// Takes the problem of a model's settings, with a weight beta of the call's choice.
     pub fn new(config: &Config, dictionary: &'a Dictionary<f64>, beta: f64) -> Self {
@@ -363,16 +371,9 @@ impl<'a> Problem<'a> {
     /// Divides q by v, the most that a correlation at a place exceeds its weight by, on the window of that place; where windows
     /// overlap, by the largest v.
     fn shrink_violators(&self, canvas: &Canvas, atoms: &[Atom<f64>], q: &mut [f64]) {
-        let values: HashMap<(usize, usize), f64> =
-            atoms.iter().map(|a| ((a.filter as usize, a.position as usize), a.value)).collect();
-        let mu = self.penalty.ridge();
-        let violators = self.each_line(canvas, q, |k, first, line| {
-            let strength = |(x, c): (usize, &f64)| {
-                let c = c - mu * values.get(&(k, first + x)).copied().unwrap_or(0.0);
-                let size = if self.nonnegative { c } else { c.abs() };
-                (first + x, size / self.weight(canvas, k, first + x))
-            };
-            line.iter().enumerate().map(strength).filter(|(_, v)| *v > 1.0).collect::<Vec<_>>()
+        let violators = self.strengths(canvas, atoms, q, |line| {
+            let excess = |at: Strength| (at.position, at.size / at.base);
+            line.map(excess).filter(|(_, v)| *v > 1.0).collect::<Vec<_>>()
         });
         let (f, cells) = (self.dictionary.shape(), canvas.cells());
         let mut divisor = vec![1.0_f64; q.len()];
@@ -406,15 +407,10 @@ impl<'a> Problem<'a> {
     /// The most that a correlation of q exceeds its weight by, as a factor of at least 1; and for the non-zeros of a concave penalty
     /// their modulus, correlation and weight, which are held against a box instead.
     fn feasible(&self, canvas: &Canvas, atoms: &[Atom<f64>], q: &[f64]) -> (f64, Vec<[f64; 3]>) {
-        let values: HashMap<(usize, usize), f64> =
-            atoms.iter().map(|a| ((a.filter as usize, a.position as usize), a.value)).collect();
-        let (mu, is_concave) = (self.penalty.ridge(), !self.penalty.is_convex());
-        let lines = self.each_line(canvas, q, |k, first, line| {
+        let is_concave = !self.penalty.is_convex();
+        let lines = self.strengths(canvas, atoms, q, |line| {
             let (mut top, mut held) = (1.0_f64, Vec::new());
-            for (x, c) in line.iter().enumerate() {
-                let value = values.get(&(k, first + x)).copied().unwrap_or(0.0);
-                let c = c - mu * value;
-                let (size, base) = (if self.nonnegative { c } else { c.abs() }, self.weight(canvas, k, first + x));
+            for Strength { value, size, base, .. } in line {
                 if is_concave && value != 0.0 {
                     held.push([value.abs(), size, self.penalty.slope(base, value.abs())]);
                 }
@@ -424,6 +420,27 @@ impl<'a> Problem<'a> {
         });
         let strongest = lines.iter().fold(1.0, |m, (top, _)| top.max(m));
         (strongest, lines.into_iter().flat_map(|(_, held)| held).collect())
+    }
+
+    /// What `of` makes of the correlations of q, line by line.
+    fn strengths<R: Send>(
+        &self,
+        canvas: &Canvas,
+        atoms: &[Atom<f64>],
+        q: &[f64],
+        of: impl Fn(&mut dyn Iterator<Item = Strength>) -> R + Sync,
+    ) -> Vec<R> {
+        let values: HashMap<(usize, usize), f64> =
+            atoms.iter().map(|a| ((a.filter as usize, a.position as usize), a.value)).collect();
+        let mu = self.penalty.ridge();
+        self.each_line(canvas, q, |k, first, line| {
+            of(&mut line.iter().enumerate().map(|(x, c)| {
+                let (position, value) = (first + x, values.get(&(k, first + x)).copied().unwrap_or(0.0));
+                let c = c - mu * value;
+                let size = if self.nonnegative { c } else { c.abs() };
+                Strength { position, value, size, base: self.weight(canvas, k, position) }
+            }))
+        })
     }
 
     /// prox( z + D^T r / L ), the non-zeros only.
@@ -495,5 +512,39 @@ impl Canvas {
     fn row(&self, f: Shape, row: usize) -> usize {
         let (c, z, y) = (row / (f.depth * f.height), row / f.height % f.depth, row % f.height);
         c * self.cells() + (z * self.axes[1] + y) * self.axes[2]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::coder::{ActiveSet, ActiveSetConfig, Coder};
+    use crate::random::stream;
+    use crate::{Dictionary, Shape};
+    use rand::RngExt;
+
+    /// A signal that is loud here and quiet there, certified locally by the coder: its residual alone proves less than the coder
+    /// claims, scaled locally it proves it, without a step of descent.
+    #[test]
+    fn a_residual_that_is_scaled_locally_shows_what_the_coder_claims() {
+        let (filter, n) = (Shape::image(1, 20), 12_000);
+        for (seed, boundary) in [(1, Boundary::Circular), (2, Boundary::Zero), (3, Boundary::Free)] {
+            let dictionary = Dictionary::<f64>::random(6, filter, 2, seed).unwrap();
+            let mut rng = stream(seed, 0);
+            let loud = |i: usize| if i / 500 % 4 == 0 { 3.0 } else { 1.0 };
+            let values = (0..n).map(|i| loud(i) * f64::from(rng.random_range(-1.0_f32..1.0))).collect();
+            let x = Sample::new(Shape::image(1, n), values).unwrap();
+            let (beta, config) = (1.0, Config { boundary, ..Config::default() });
+            let mut coder = ActiveSet::new(&dictionary, beta, 0.01, boundary, ActiveSetConfig::default()).unwrap();
+            let coded = coder.code(&x, None).unwrap();
+            let problem = Problem::new(&config, &dictionary, beta);
+            let canvas = problem.canvas(&x, &coded.code).unwrap();
+            let residual = problem.residual(&canvas, coded.code.atoms());
+            let alone = problem.worth(&canvas, coded.code.atoms(), &residual);
+            assert!(alone.gap() > 1.2 * coded.gap, "{boundary:?}: {} {}", alone.gap(), coded.gap);
+            let wanted = alone.objective - coded.gap;
+            let dual = problem.local_dual(&canvas, coded.code.atoms(), &residual, &alone, wanted);
+            assert!(dual >= wanted - 1e-3 * coded.gap, "{boundary:?}: {dual} {wanted}");
+        }
     }
 }
