@@ -31,19 +31,28 @@ use std::f64::consts::PI;
 /// SPORCO's default. The influence of a value falls by e on every sqrt(lambda) values.
 const PADDING: usize = 16;
 
+/// Images of more rows than this are split band by band.
+const BAND: usize = 256;
+/// A band sees so many times sqrt(lambda) rows beyond its own; what lies further has no influence that f64 could hold.
+const REACH: f64 = 40.0;
+
 /// Leaves the high-pass part of each channel.
 pub(super) fn apply(sample: Sample<f64>, lambda: f64, undo: Option<&mut Undo>) -> Result<Sample<f64>> {
     let (shape, mut data, mask) = sample.into_parts();
-    let filter = Filter::new(shape.spatial(), lambda);
     let mut kept = Vec::with_capacity(if undo.is_some() { data.len() } else { 0 });
-    for (c, channel) in data.chunks_mut(shape.pixels()).enumerate() {
-        let low = match &mask {
-            None => filter.low(channel),
-            Some(mask) => observed_low(shape.spatial(), channel, &mask[c * shape.pixels()..][..shape.pixels()], lambda),
-        };
-        channel.iter_mut().zip(&low).for_each(|(x, low)| *x -= low);
+    let mut keep = |low: &[f64]| {
         if undo.is_some() {
-            kept.extend(low);
+            kept.extend_from_slice(low);
+        }
+    };
+    match &mask {
+        None => split(shape.spatial(), &mut data, lambda, BAND, &mut keep),
+        Some(mask) => {
+            for (channel, mask) in data.chunks_mut(shape.pixels()).zip(mask.chunks(shape.pixels())) {
+                let low = observed_low(shape.spatial(), channel, mask, lambda);
+                channel.iter_mut().zip(&low).for_each(|(x, low)| *x -= low);
+                keep(&low);
+            }
         }
     }
     if let Some(undo) = undo {
@@ -88,31 +97,96 @@ fn smoothness(shape: [usize; 3], v: &[f64]) -> Vec<f64> {
     out
 }
 
-/// A plan for channels of one shape (depth, height, width).
+/// Takes the low-pass part off all channels and hands it over, in order: of large images in bands of so many rows.
+fn split(shape: [usize; 3], data: &mut [f64], lambda: f64, band: usize, keep: &mut dyn FnMut(&[f64])) {
+    let [depth, height, width] = shape;
+    let reach = (REACH * lambda.sqrt()).ceil() as usize;
+    let is_banded = depth == 1 && height > band && 2 * reach + PADDING < height;
+    let rows = if is_banded { band } else { height };
+    // All bands but the last one have one plan.
+    let mut plan: Option<(usize, Filter)> = None;
+    for channel in data.chunks_mut(depth * height * width) {
+        // The rows that bands still have to see as they were: the first ones, and those just above.
+        let first = if is_banded { channel[..(reach + PADDING) * width].to_vec() } else { Vec::new() };
+        let mut above: Vec<f64> = Vec::new();
+        for top in (0..height).step_by(rows) {
+            let count = rows.min(height - top);
+            let filter = match plan.take() {
+                Some((rows, filter)) if rows == count => filter,
+                _ if is_banded => Filter::band(shape, count, reach, lambda),
+                _ => Filter::new(shape, lambda),
+            };
+            let low = if is_banded {
+                let from = top - above.len() / width;
+                let row = |y: usize| match y {
+                    _ if (from..top).contains(&y) => &above[(y - from) * width..][..width],
+                    _ if y * width < first.len() && y < top => &first[y * width..][..width],
+                    _ => &channel[y * width..][..width],
+                };
+                let rows = band_rows(height, top, count, reach);
+                filter.low(count * width, |_, i| row(rows[i]))
+            } else {
+                let heights = circle(height);
+                filter.low(channel.len(), |z, i| &channel[(z * height + heights[i]) * width..][..width])
+            };
+            if is_banded {
+                let next = &channel[top * width..(top + count) * width];
+                above.extend_from_slice(next);
+                let surplus = above.len().saturating_sub((reach + PADDING) * width);
+                above.drain(..surplus);
+            }
+            let own = &mut channel[depth * top * width..][..low.len()];
+            own.iter_mut().zip(&low).for_each(|(x, low)| *x -= low);
+            keep(&low);
+            plan = Some((count, filter));
+        }
+    }
+}
+
+/// The rows that a band sees, its own first, then those behind it and those before it, on the circle of an axis of `height`.
+fn band_rows(height: usize, top: usize, count: usize, reach: usize) -> Vec<usize> {
+    let whole = circle(height);
+    let n = whole.len() as isize;
+    let (top, end, reach) = (top as isize, (top + count) as isize, reach as isize);
+    (top..end + reach).chain(top - reach..top).map(|y| whole[y.rem_euclid(n) as usize]).collect()
+}
+
+/// A plan for channels of one shape (depth, height, width), or for a band of one.
 struct Filter {
+    /// What is wanted of it.
     shape: [usize; 3],
-    /// On each axis, the index that each position of the circle repeats.
-    sources: [Vec<usize>; 3],
+    /// On the width, the index that each position of the circle repeats.
+    columns: Vec<usize>,
     /// On each axis, lambda |G_f|^2 at each frequency.
     penalties: [Vec<f64>; 3],
     fourier: Fourier<f64>,
+    /// On the depth, the index that each position of the circle repeats.
+    slices: Vec<usize>,
 }
 
 impl Filter {
     fn new(shape: [usize; 3], lambda: f64) -> Self {
-        let sources = shape.map(circle);
-        let lengths = [0, 1, 2].map(|axis| sources[axis].len());
-        let penalty = |n: usize| (0..n).map(|k| lambda * 4.0 * (PI * k as f64 / n as f64).sin().powi(2)).collect();
-        Filter { shape, sources, penalties: lengths.map(penalty), fourier: Fourier::new(lengths) }
+        Self::of(shape, shape.map(|n| circle(n).len()), lambda)
     }
 
-    /// The low-pass part of one channel.
-    fn low(&self, x: &[f64]) -> Vec<f64> {
-        let ([depths, heights, widths], [_, h, w]) = (&self.sources, self.shape);
+    /// Of so many rows of an image.
+    fn band([_, _, width]: [usize; 3], count: usize, reach: usize, lambda: f64) -> Self {
+        Self::of([1, count, width], [1, count + 2 * reach, circle(width).len()], lambda)
+    }
+
+    fn of(shape: [usize; 3], lengths: [usize; 3], lambda: f64) -> Self {
+        let penalty = |n: usize| (0..n).map(|k| lambda * 4.0 * (PI * k as f64 / n as f64).sin().powi(2)).collect();
+        let (slices, columns) = (circle(shape[0]), circle(shape[2]));
+        Filter { shape, columns, penalties: lengths.map(penalty), fourier: Fourier::new(lengths), slices }
+    }
+
+    /// The first `len` values of the low-pass part of a channel, whose rows come by their slice and their place on the circle.
+    fn low<'x>(&self, len: usize, row: impl Fn(usize, usize) -> &'x [f64]) -> Vec<f64> {
+        let rows = self.penalties[1].len();
         let mut padded = Vec::with_capacity(self.fourier.n_pixels());
-        for (z, y) in depths.iter().flat_map(|z| heights.iter().map(move |y| (z, y))) {
-            let row = &x[(z * h + y) * w..][..w];
-            padded.extend(widths.iter().map(|x| row[*x]));
+        for (z, i) in self.slices.iter().flat_map(|z| (0..rows).map(move |i| (z, i))) {
+            let row = row(*z, i);
+            padded.extend(self.columns.iter().map(|x| row[*x]));
         }
         let mut scratch = self.fourier.scratch();
         let mut spectrum = vec![Complex::default(); self.fourier.n_freqs()];
@@ -128,7 +202,7 @@ impl Filter {
                 }
             }
         }
-        let mut low = vec![0.0; x.len()];
+        let mut low = vec![0.0; len];
         self.fourier.inverse_cropped(&mut spectrum, self.shape, &mut low, &mut scratch);
         low
     }
@@ -178,6 +252,24 @@ mod tests {
             let (found, expected) = (observed_low(shape, &x, &seen, 5.0), dense(shape, &x, &seen, 5.0));
             let worst = found.iter().zip(&expected).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
             assert!(worst < 1e-6, "{shape:?} {worst}");
+        }
+    }
+
+    #[test]
+    fn bands_are_parts_of_the_whole() {
+        for (height, width, band, lambda) in [(150, 13, 40, 2.0), (151, 9, 64, 1.0), (200, 7, 30, 5.0)] {
+            let x: Vec<f64> = (0..2 * height * width).map(wave).collect();
+            let split = |band: usize| {
+                let (mut high, mut low) = (x.clone(), Vec::new());
+                super::split([1, height, width], &mut high, lambda, band, &mut |part| low.extend_from_slice(part));
+                (high, low)
+            };
+            let (whole, banded) = (split(usize::MAX), split(band));
+            for (a, b) in [(&whole.0, &banded.0), (&whole.1, &banded.1)] {
+                let worst = a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+                assert!(worst < 1e-13 && a.len() == b.len(), "{height} {worst}");
+            }
+            assert_ne!(whole.1, banded.1, "there were no bands");
         }
     }
 
