@@ -20,27 +20,34 @@ MISSES: dict[str, str] = {
         'the peak, by their active list.'
     ),
     'memory-code': (
-        'The local certificate holds the sample, two canvases, a field, the 8-bit levels and the active list at once. '
-        'Next: the field freed early, one canvas, levels strip by strip.'
+        'The coder works in strips; preprocessing holds the whole photo in double precision, twice where colours become gray.'
     ),
     'memory-large': (
-        'As above, four times. The sample and its residual alone take 384 MB in single precision, so 400 MB need coding in strips.'
+        'The coder works in strips, but preprocessing holds the whole photo in double precision: 384 MB of 48 megapixels. '
+        'Next: preprocessing row by row into single precision, as the contrast normalisation already goes over rows.'
     ),
     'pixels': 'Within the noise of the machine.',
     'threads-batch': 'The update is shared less well than coding.',
-    'threads-image': 'The lists are merged and the candidates chosen by one thread.',
+    'threads-image': (
+        'Lists are now joined and summed up band by band by both threads. What is left is choosing the strongest candidates, and the '
+        'band where filters wrap around, which one thread sweeps alone.'
+    ),
     'threads-signal': (
-        'A signal has one line, and threads share lines. Strips that are coded apart helped little: the sweeps of the whole that '
-        'follow are made by one thread. Next: a signal folded into several lines of one canvas row.'
+        'A signal is folded into lines, which threads share. Choosing the strongest candidates is left to one thread, and the first and '
+        'the last line are swept alone.'
     ),
     'cifar': (
         'By a profile, nothing dominates: descent, correlations, statistics and update take about a quarter each. '
         'Loose codes save a little (LEARN_TOL.md). Next: one list for a whole batch.'
     ),
     'ecg': (
-        'At that commit one scale of the residual certified the whole signal; later ones certify locally.'
+        'A third of the values of the ECG are non-zeros: descent is most of the time. '
+        'Next: cached products of neighbouring atoms, so that a visit changes a few correlations instead of the residual.'
     ),
-    'channels': 'Not profiled yet. A visit of an atom of 204 rows of 150 values reads and writes 120 KB.',
+    'channels': (
+        'A visit of an atom of 204 rows of 150 values reads and writes 120 KB. Next: products of neighbouring atoms kept from sample to '
+        'sample, so that a visit changes correlations of the list instead of the residual.'
+    ),
     'dense': (
         'The non-zeros are nearly as many as the values, and the code is handed over to ADMM. Next: blocks with cached Gram factors.'
     ),

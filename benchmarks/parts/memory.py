@@ -23,7 +23,7 @@ def main() -> None:
 
     photo = WORK / 'photo.png'
     Image.fromarray(mosaic(*TILES)).save(photo)
-    model = wrap(filters(learned()), photo, WORK / 'photo.safetensors', '--beta', BETA)
+    model = wrap(filters(learned()), photo, WORK / 'photo.safetensors', '--preset', 'paper', '--beta', BETA)
     array = saved('photo', normalised(mosaic(*TILES) / 255.0))
     coding, from_array = (
         peak_memory('code', model, *data, '--out', WORK / 'photo-code', '--threads', 2) / MB

@@ -531,7 +531,7 @@ mod tests {
         for (seed, boundary) in [(1, Boundary::Circular), (2, Boundary::Zero), (3, Boundary::Free)] {
             let dictionary = Dictionary::<f64>::random(6, filter, 2, seed).unwrap();
             let mut rng = stream(seed, 0);
-            let loud = |i: usize| if i / 500 % 4 == 0 { 3.0 } else { 1.0 };
+            let loud = |i: usize| if (i / 500).is_multiple_of(4) { 3.0 } else { 1.0 };
             let values = (0..n).map(|i| loud(i) * f64::from(rng.random_range(-1.0_f32..1.0))).collect();
             let x = Sample::new(Shape::image(1, n), values).unwrap();
             let (beta, config) = (1.0, Config { boundary, ..Config::default() });
