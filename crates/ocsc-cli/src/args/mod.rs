@@ -404,8 +404,8 @@ pub struct Code {
     /// Folder for the codes; made if absent
     #[arg(long, value_name = "DIR")]
     pub(crate) out: PathBuf,
-    /// Leave out the samples whose codes are in the folder already, as an interrupted call left them. A code there that another
-    /// model made, or another beta, preprocessing, boundary or use of a mask, is refused
+    /// Leave out the samples whose codes are in the folder already, as an interrupted call left them. A code there of another sample
+    /// or another piece of it, or that another model made, or another beta, preprocessing, boundary or use of a mask, is refused
     #[arg(long)]
     pub(crate) skip_existing: bool,
     #[command(flatten)]

@@ -185,6 +185,10 @@ impl Facts {
             let problem = facts.problem.clone().unwrap_or_else(|| "plain".to_owned());
             let masked = facts.masked.map(|masked| if masked { "given" } else { "not given" }.to_owned());
             let beta = facts.beta.map(|beta| beta.to_string());
+            let rate = facts.rate.map(|rate| rate.to_string());
+            let numbers = |numbers: &[usize]| numbers.iter().map(usize::to_string).collect::<Vec<_>>();
+            let size = facts.sample_shape.as_ref().map(|shape| numbers(shape).join("x"));
+            let place = facts.place.map(|place| numbers(&place).join(","));
             let (model, preprocess, boundary) = (facts.model.clone(), facts.preprocess.clone(), facts.boundary.clone());
             [
                 ("dictionary", model),
@@ -193,6 +197,10 @@ impl Facts {
                 ("boundary", boundary),
                 ("mask", masked),
                 ("problem", Some(problem)),
+                ("source", facts.source.clone()),
+                ("rate", rate),
+                ("place", place),
+                ("sample_shape", size),
             ]
         };
         let differing = with(wanted).into_iter().zip(with(self)).find_map(|((name, wanted), (_, found))| {

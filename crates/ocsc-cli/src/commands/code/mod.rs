@@ -4,13 +4,13 @@ mod stream;
 
 use crate::args::Code;
 use crate::console::{self, Console, Interrupted, counted, share, told};
-use crate::data::{Cut, Facts, Source, codes, problem};
+use crate::data::{Cut, Facts, Source, codes, problem, split_pick};
 use crate::exit::check_passed_over;
 use crate::ranks::{Ranks, Sizes};
 use crate::run::dataset;
 use crate::run::folder::{make_folder, say_existing};
 use crate::run::model::{self, Prepared, check_masked, precision_advice};
-use crate::run::outputs::Outputs;
+use crate::run::outputs::{Outputs, is_same};
 use crate::run::pipe;
 use crate::run::sparsity;
 use anyhow::{Context, Result, bail, ensure};
@@ -22,7 +22,7 @@ use ocsc::learner::coder;
 use ocsc::monitor::Monitor;
 use ocsc::settings::Dtype;
 use ocsc::train::code_each;
-use ocsc::{Config, Real, Sample, Samples, Sparsity, replace};
+use ocsc::{Config, Real, Sample, Samples, Shape, Sparsity, replace};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -54,7 +54,9 @@ fn code<T: Real>(args: &Code, ranks: &Ranks, console: &Console) -> Result<()> {
         sparsity::with_beta(&args.coding.settings, config.clone(), &saved.dictionary, &samples, ranks, console)?;
     let mut coder = coder(&config, &saved.dictionary, config.tol)?;
     let facts = facts(&saved, &config, source.is_masked());
-    let (source, sizes) = uncoded(args, ranks, source, sizes, &facts, console)?;
+    let rank = config.preprocess.code_rank(saved.dictionary.rank());
+    let wanted = Wanted { facts: &facts, config: &config, filters: saved.dictionary.shape(), rank };
+    let (source, sizes) = uncoded(args, ranks, source, sizes, &wanted, console)?;
     if source.len() == 0 {
         let codes = if all == 1 { "the code is".to_owned() } else { format!("all {all} codes are") };
         return console.result(format!("{codes} in {} already", args.out.display()));
@@ -63,7 +65,7 @@ fn code<T: Real>(args: &Code, ranks: &Ranks, console: &Console) -> Result<()> {
     let part = Shard::<T>::of(ranks.comm(), &samples);
     make_folder(&args.out)?;
     let bar = console.progress("coding", part.len(), 0);
-    let mut tally = Tally::new(args, &config, config.preprocess.code_rank(saved.dictionary.rank()), facts, bar);
+    let mut tally = Tally::new(args, &config, rank, facts, bar);
     console::catch_interrupts();
     let monitor = tally.monitor();
     let coded = code_each(coder.as_mut(), &saved.dictionary, &part, &*monitor, |i, item| -> Result<()> {
@@ -94,6 +96,34 @@ fn code<T: Real>(args: &Code, ranks: &Ranks, console: &Console) -> Result<()> {
     tally.report(Some(source.len()), beta_max, console)
 }
 
+/// What the codes of a call must be made with and of, so that those that are there already can stay.
+struct Wanted<'a> {
+    facts: &'a Facts,
+    config: &'a Config,
+    filters: Shape,
+    /// The spatial axes of codes.
+    rank: usize,
+}
+
+impl Wanted<'_> {
+    /// What is known of the code of sample `index` before the sample is read: of damaged files less.
+    fn of(&self, source: &Source, sizes: &Sizes, index: usize) -> Facts {
+        let cut = source.cut(index).ok();
+        let samples = Prepared::new(source, &self.config.preprocess).sized(sizes);
+        let shape = Samples::<f64>::spatial(&samples, index).map(|[depth, height, width]| {
+            let shape = Shape { depth, height, width, ..self.filters };
+            [vec![shape.channels], shape.axes(self.rank)].concat()
+        });
+        Facts {
+            source: Some(source.name(index)),
+            rate: cut.as_ref().and_then(|cut| cut.rate).map(f64::from),
+            place: cut.map(|cut| cut.start),
+            sample_shape: shape,
+            ..self.facts.clone()
+        }
+    }
+}
+
 /// Checks that no code would be written over what the call reads, nor taken for what the call would make, and returns the samples
 /// that are to be coded.
 fn uncoded(
@@ -101,7 +131,7 @@ fn uncoded(
     ranks: &Ranks,
     source: Source,
     sizes: Sizes,
-    facts: &Facts,
+    wanted: &Wanted<'_>,
     console: &Console,
 ) -> Result<(Source, Sizes)> {
     // One process looks, before any writes: others would see what it has written meanwhile.
@@ -114,7 +144,7 @@ fn uncoded(
             let path = args.out.join(format!("{}.npz", source.file_stem(i)));
             let there = files.write("--out", &path)?;
             if there && args.skip_existing {
-                unknown += usize::from(!is_made_by(facts, &path)?);
+                unknown += usize::from(!is_made_by(&wanted.of(&source, &sizes, i), &path)?);
             }
             is_there.push(u8::from(there));
         }
@@ -138,10 +168,15 @@ fn uncoded(
     Ok((source.only(&missing), missing.iter().map(|i| sizes[*i]).collect()))
 }
 
-/// Refuses a code that is there already and was made otherwise than the call would make it. Returns whether its file says which
-/// model made it.
+/// Refuses a code that is there already and was made otherwise, or of another sample, than the call would make it. Returns whether
+/// its file says which model made it.
 pub(crate) fn is_made_by(wanted: &Facts, path: &Path) -> Result<bool> {
-    let found = codes::read_facts(path).context("--skip-existing")?;
+    let mut found = codes::read_facts(path).context("--skip-existing")?;
+    if let (Some(wanted), Some(name)) = (&wanted.source, &found.source)
+        && is_same_sample(wanted, name)
+    {
+        found.source = Some(wanted.clone());
+    }
     if let Some(difference) = found.difference(wanted) {
         bail!(
             "--skip-existing: {}: {difference}; code all anew without --skip-existing, or name another --out",
@@ -149,6 +184,18 @@ pub(crate) fn is_made_by(wanted: &Facts, path: &Path) -> Result<bool> {
         );
     }
     Ok(found.model.is_some())
+}
+
+/// Whether two names mean one sample: of one file, whatever its path, the same array and number.
+fn is_same_sample(a: &str, b: &str) -> bool {
+    let parts = |name: &str| {
+        let numbered = name.strip_suffix(']').and_then(|name| name.rsplit_once('['));
+        let (path, number) = numbered.map_or((name, None), |(path, number)| (path, Some(number.to_owned())));
+        let (file, array) = split_pick(Path::new(path));
+        (file.to_owned(), array.map(str::to_owned), number)
+    };
+    let ((a, array_a, number_a), (b, array_b, number_b)) = (parts(a), parts(b));
+    array_a == array_b && number_a == number_b && is_same(&a, &b)
 }
 
 /// What all codes of a call are made with.

@@ -3,7 +3,7 @@
 use super::{Tally, facts, is_made_by};
 use crate::args::Code;
 use crate::console::{self, Console, Interrupted, counted};
-use crate::data::{Cut, split_pick};
+use crate::data::{Cut, Facts, split_pick};
 use crate::ranks::Ranks;
 use crate::run::folder::make_folder;
 use crate::run::outputs::Outputs;
@@ -32,7 +32,8 @@ pub(crate) fn code<T: Real>(args: &Code, config: Config, saved: &Saved<T>, conso
     };
     let mut coder = coder(&config, dictionary, config.tol)?;
     let wanted = facts(saved, &config, is_masked(&args.data));
-    let mut tally = Tally::new(args, &config, config.preprocess.code_rank(dictionary.rank()), wanted.clone(), bar);
+    let rank = config.preprocess.code_rank(dictionary.rank());
+    let mut tally = Tally::new(args, &config, rank, wanted.clone(), bar);
     let mut files = Outputs::default();
     files.read("the model", [&args.model]);
     files.read("the mask", args.data.reading.mask.iter().map(|mask| split_pick(mask).0));
@@ -47,7 +48,10 @@ pub(crate) fn code<T: Real>(args: &Code, config: Config, saved: &Saved<T>, conso
             let path = args.out.join(format!("frame-{taken:06}.npz"));
             let is_done = files.find("--out", &path)?.is_some() && args.skip_existing;
             if is_done {
-                is_made_by(&wanted, &path)?;
+                let (source, shape) = (format!("stdin[{taken}]"), sample.shape());
+                let shape = [vec![shape.channels], shape.axes(rank)].concat();
+                let of_frame = Facts { source: Some(source), sample_shape: Some(shape), ..wanted.clone() };
+                is_made_by(&of_frame, &path)?;
             }
             numbers.push((!is_done).then_some(taken));
             taken += 1;
