@@ -369,6 +369,10 @@ impl HasKind for Option<u64> {
     }
 }
 
+impl HasKind for Option<String> {
+    const KIND: Kind = Kind::OptionalText;
+}
+
 impl HasKind for f64 {
     const KIND: Kind = Kind::Number;
 

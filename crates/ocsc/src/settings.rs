@@ -50,6 +50,12 @@ settings! {
         /// What the axes of arrays mean: N samples, C channels, D depth or time, H height, W width.
         #[serde(skip_serializing_if = "Option::is_none")]
         axes: Option<Axes> = None, not_in_learn(), not_in_python();
+        /// The rate that recordings were brought to, in Hz.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        rate: Option<u64> = None, check(Check::AtLeastOne), not_in_learn(), not_in_python();
+        /// The size that images were brought to.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        resize: Option<String> = None, not_in_learn(), not_in_python();
     }
     groups {
         /// The settings of the ADMM coder, which `ocsc-paper` and most batch methods learn with, and of FISTA.
@@ -301,7 +307,7 @@ mod tests {
         leaves(&serde_json::to_value(Config::default()).unwrap(), "", &mut found);
         let mut named: Vec<&str> = all().filter_map(Setting::path).collect();
         // None by default, and left out then.
-        found.push("/axes".to_owned());
+        found.extend(["/axes", "/rate", "/resize"].map(str::to_owned));
         found.sort();
         named.sort();
         assert_eq!(found, named);

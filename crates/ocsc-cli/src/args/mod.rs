@@ -264,7 +264,7 @@ pub(crate) struct Reading {
     /// Channels of recordings: their mean, one of them (from 1), or all
     #[arg(long, default_value = "mean", value_name = "mean|N|all")]
     pub(crate) channel: Channel,
-    /// Resample recordings to this rate [default: as they are]
+    /// Resample recordings to this rate [default: as the model was learned; else as they are]
     #[arg(long, value_parser = hertz, value_name = "HZ")]
     pub(crate) rate: Option<u32>,
     /// Which values were observed: an image or array (nonzero = observed) for all samples, an array of one mask per
@@ -296,6 +296,7 @@ impl Reading {
             seed,
             channel: self.channel,
             rate: self.rate,
+            rate_is_recorded: false,
             window: self.window,
             whole_recordings: false,
             mask: self.mask.clone().or(self.data_weights.clone()),

@@ -100,7 +100,8 @@ fn evaluated<T: Real>(args: &Evaluate, ranks: &Ranks, console: &Console) -> Resu
     let mut fidelity = Fidelity::new(&samples);
     let reading = &args.data.reading;
     let axes = reading.axes.clone();
-    let like = SourceOptions { axes, recursive: reading.recursive, ..SourceOptions::default() };
+    let (recursive, rate) = (reading.recursive, reading.rate);
+    let like = SourceOptions { axes, recursive, rate, ..SourceOptions::default() }.as_learned(&saved.config);
     let references = References::open(args.reference.as_deref(), &like, &source)?;
     ensure!(
         !ranks.is_many() || (args.csv.is_none() && args.reference.is_none()),

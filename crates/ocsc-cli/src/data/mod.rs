@@ -96,6 +96,8 @@ pub(crate) struct SourceOptions {
     pub(crate) channel: Channel,
     /// Bring recordings to this rate, in Hz.
     pub(crate) rate: Option<u32>,
+    /// Whether the call does not name it, but the model that was learned so.
+    pub(crate) rate_is_recorded: bool,
     /// Cut signals into windows.
     pub(crate) window: Option<Window>,
     /// Do not cut recordings, whatever their length.
@@ -115,11 +117,16 @@ pub(crate) struct SourceOptions {
 }
 
 impl SourceOptions {
-    /// With the axes that a model was learned with, unless the call names its own.
-    pub(crate) fn with_recorded_axes(mut self, config: &Config) -> Self {
+    /// With the axes and the rate that a model was learned with, unless the call names its own.
+    pub(crate) fn as_learned(mut self, config: &Config) -> Self {
         if self.axes.is_none() && config.axes.is_some() {
             self.axes = config.axes.clone();
             self.axes_are_recorded = true;
+        }
+        let rate = config.rate.and_then(|rate| u32::try_from(rate).ok());
+        if self.rate.is_none() && rate.is_some() {
+            self.rate = rate;
+            self.rate_is_recorded = true;
         }
         self
     }
@@ -318,6 +325,11 @@ impl Source {
     /// Whether there are files whose reading depends on what their axes mean.
     pub(crate) fn has_axes(&self) -> bool {
         self.used().any(|part| matches!(part.content, Content::Array(_) | Content::Pages(_)))
+    }
+
+    /// Whether there are recordings, whose reading depends on the rate.
+    pub(crate) fn has_recordings(&self) -> bool {
+        self.used().any(|part| matches!(part.content, Content::Recording(_)))
     }
 
     /// Whether parts of samples may be unobserved.

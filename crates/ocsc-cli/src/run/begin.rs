@@ -19,6 +19,8 @@ pub(crate) fn new_config(args: &Learn, source: &Source) -> Result<Config> {
     let mut config = args.model.config(source.rank(), preprocess, source.is_arrays())?;
     config.passes = args.model.passes().unwrap_or(config.passes);
     config.axes = args.data.reading.axes.clone();
+    config.rate = args.data.reading.rate.map(u64::from);
+    config.resize = args.data.reading.resize.map(|resize| resize.to_string());
     Ok(config)
 }
 

@@ -36,7 +36,7 @@ pub(crate) fn for_learning(args: &Learn, resumed: Option<&Saved<f32>>, console: 
     let seed = resumed.map_or(args.model.seed(), |saved| saved.config.seed);
     let mut options = args.data.reading.options(seed);
     options.limit = Limit::new(args.model.run().memory_limit);
-    let options = resumed.map_or(options.clone(), |saved| options.with_recorded_axes(&saved.config));
+    let options = resumed.map_or(options.clone(), |saved| options.as_learned(&saved.config));
     let all = Source::open(&args.data.data, &options)?;
     let (mut source, mut test) = held_out(args, all, &options, args.split_seed.unwrap_or(seed))?;
     if args.test.test.is_empty()
@@ -146,11 +146,9 @@ fn for_coding_those(
 ) -> Result<(Source, Sizes)> {
     // Nothing is drawn but the subset.
     let seed = 0;
-    let options = args.reading.options(seed).with_recorded_axes(config);
+    let options = args.reading.options(seed).as_learned(config);
     let mut source = hold_out(Source::open(&args.data, &options)?)?;
-    if let Some(axes) = options.axes.filter(|_| options.axes_are_recorded && source.has_axes()) {
-        console.say(format!("axes {axes}, as the model was learned with; --axes says otherwise"));
-    }
+    say_recorded(&options, config, &source, console);
     if args.skip_small {
         source = large_enough(&source, filter.spatial(), console)?;
     }
@@ -160,6 +158,22 @@ fn for_coding_those(
     let sizes = sizes(ranks, &source, false)?;
     check_sizes(&source, &sizes, filter)?;
     Ok((source, sizes))
+}
+
+/// Says what of the reading is as the model was learned with, though the call does not say so, and what is not.
+fn say_recorded(options: &SourceOptions, config: &Config, source: &Source, console: &Console) {
+    if let Some(axes) = options.axes.as_ref().filter(|_| options.axes_are_recorded && source.has_axes()) {
+        console.say(format!("axes {axes}, as the model was learned with; --axes says otherwise"));
+    }
+    if let Some(rate) = options.rate.filter(|_| options.rate_is_recorded && source.has_recordings()) {
+        console.say(format!("rate {rate} Hz, as the model was learned with; --rate says otherwise"));
+    }
+    // Other than rates, sizes are often meant to differ: filters of small pictures code large ones too.
+    if let Some(size) = config.resize.as_ref().filter(|_| options.resize.is_none() && source.rank() > 1) {
+        console.say(format!(
+            "the model was learned with --resize {size}, and these are taken as they are; --resize {size} scales them so"
+        ));
+    }
 }
 
 /// Returns the sizes of all samples; zeros for those that cannot be read, which are left for those who read them to report,

@@ -13,8 +13,8 @@ use ocsc::{Config, Error, Method};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// The fingerprint of a set, whose samples, or pieces of this size, have these sizes. The axes are those of the call, or else those
-/// of the model.
+/// The fingerprint of a set, whose samples, or pieces of this size, have these sizes. The axes and the rate are those of the call, or
+/// else those of the model.
 pub(crate) fn of_set(
     args: &Learn,
     config: &Config,
@@ -28,6 +28,8 @@ pub(crate) fn of_set(
     options.extend(tile.map(|tile| ("tile".to_owned(), tile.to_string())));
     let axes = args.data.reading.axes.as_ref().or(config.axes.as_ref());
     options.extend(axes.map(|axes| ("axes".to_owned(), axes.to_string())));
+    let rate = args.data.reading.rate.map(u64::from).or(config.rate);
+    options.extend(rate.map(|rate| ("rate".to_owned(), rate.to_string())));
     Fingerprint { options, choices: choices(args), samples: Some(samples) }
 }
 
@@ -50,7 +52,6 @@ fn options(args: &Learn) -> BTreeMap<String, String> {
         ("crops-per-sample", args.crops_per_sample.map(|n| n.to_string())),
         ("window", reading.window.map(|window| window.to_string())),
         ("channel", channel.map(|channel| channel.to_string())),
-        ("rate", reading.rate.map(|rate| rate.to_string())),
         ("mask", reading.mask.as_deref().map(mask)),
         ("data-weights", reading.data_weights.as_deref().map(mask)),
         ("coefficient-weights", reading.coefficient_weights.as_deref().map(mask)),

@@ -1,6 +1,6 @@
 //! Recordings, signals, cubes, volumes and video, through every command.
 
-use crate::common::{Bench, model_shape, noise, read_floats, read_npy, write_npy};
+use crate::common::{Bench, model_shape, noise, pictures, read_floats, read_npy, write_npy};
 use ndarray::{Array, Array1, Array2, Array3, Array4, ArrayD, Dimension, IxDyn};
 
 /// Sines with some noise, in so many channels.
@@ -54,6 +54,37 @@ fn recordings_in_windows() {
     bench.run("learn songs --rate 0 --out x").refused(2, &["--rate", "Hz"]);
     bench.run("learn songs --window 0 --out x").refused(2, &["--window", "5s"]);
     bench.run("learn songs --channel front --out x").refused(2, &["--channel", "mean"]);
+}
+
+/// Filters learned at one rate mean nothing at another one.
+#[test]
+fn the_rate_and_the_size_of_learning_are_recorded_and_the_rate_is_repeated() {
+    let bench = Bench::new();
+    wav(&bench, "song.wav", 1000, &[&signal(1, 4000).row(0).to_vec()]);
+    let small = "--filters 3 --size 16 --beta 0.1 --threads 1";
+    bench.run(&format!("learn song.wav --window 500 --rate 500 {small} --out m.safetensors --time-limit 1e-9")).ok();
+    bench.run("learn song.wav --window 500 --resume m.safetensors").ok();
+    let repeated = bench.run("evaluate m.safetensors song.wav --window 500 --json").ok();
+    let said = "rate 500 Hz, as the model was learned with; --rate says otherwise";
+    assert!(repeated.stderr.contains(said), "{}", repeated.stderr);
+    assert_eq!(repeated.json()["samples"], 4);
+    let named = bench.run("evaluate m.safetensors song.wav --window 500 --rate 1000 --json").ok();
+    assert!(!named.stderr.contains("rate"), "{}", named.stderr);
+    assert_eq!(named.json()["samples"], 8);
+    let listed = bench.run("events m.safetensors song.wav --window 500 --out events.csv").ok();
+    assert!(listed.stderr.contains(said), "{}", listed.stderr);
+    bench.run("code m.safetensors song.wav --window 500 --out codes").ok();
+    bench.run("verify m.safetensors song.wav --window 500 codes").ok();
+    let info = bench.run("info m.safetensors").ok().stdout;
+    assert!(info.lines().any(|line| line.starts_with("rate ") && line.ends_with(" 500")), "{info}");
+    // Small filters on large pictures are often meant.
+    pictures(&bench, "photos", 2, 1);
+    bench.run("learn photos --resize 10 --filters 3 --size 5 --beta 0.1 --out p.safetensors").ok();
+    let ran = bench.run("evaluate p.safetensors photos").ok();
+    assert!(ran.stderr.contains("learned with --resize 10, and these are taken as they are"), "{}", ran.stderr);
+    let ran = bench.run("evaluate p.safetensors photos --resize 10").ok();
+    assert!(!ran.stderr.contains("--resize"), "{}", ran.stderr);
+    assert!(bench.run("info p.safetensors").ok().stdout.contains("resize"));
 }
 
 #[test]
