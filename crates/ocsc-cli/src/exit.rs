@@ -1,6 +1,5 @@
 //! Exit codes: 0 done, 1 failed, 2 bad usage (clap), 3 done, but samples were passed over, 130 interrupted.
 
-use crate::args::DataArgs;
 use crate::console::{Console, counted, told};
 use crate::interrupt::{self, Interrupted};
 use crate::memory::Refusal;
@@ -22,9 +21,9 @@ impl std::fmt::Display for PassedOver {
 impl std::error::Error for PassedOver {}
 
 /// Ends a command that passed over so many units of its work (samples, visits): with [`PassedOver`], unless the call said that
-/// this is well.
-pub(crate) fn check_passed_over(count: usize, unit: &str, args: &DataArgs) -> Result<()> {
-    if count == 0 || args.skip_bad {
+/// this is well, by --skip-bad.
+pub(crate) fn check_passed_over(count: usize, unit: &str, skip_bad: bool) -> Result<()> {
+    if count == 0 || skip_bad {
         return Ok(());
     }
     let units = counted(count, unit);

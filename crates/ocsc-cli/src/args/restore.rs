@@ -34,9 +34,16 @@ pub(crate) struct Restoring {
     /// Which patches are learned from
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
-    /// Do not restore again what is in the folder already
+    /// Do not restore again what is in the folder already, under the name that it would get. A picture there of another size than the
+    /// result would have is refused; whether it was made of the same image, with the same options, is not checked
     #[arg(long)]
     pub(crate) skip_existing: bool,
+    /// Stop at an image that cannot be read or restored, instead of reporting it and going on without it
+    #[arg(long)]
+    pub(crate) strict: bool,
+    /// End with exit code 0 although images were passed over; without this option it is 3
+    #[arg(long, conflicts_with = "strict")]
+    pub(crate) skip_bad: bool,
     /// Write a page that shows every image before and after, and the difference
     #[arg(long, value_name = "PAGE.html")]
     pub(crate) report: Option<PathBuf>,

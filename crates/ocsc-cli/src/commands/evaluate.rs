@@ -64,7 +64,7 @@ pub fn run(args: &Evaluate, ranks: &Ranks, console: &Console) -> Result<()> {
     let skipped = evaluated.coded.skipped;
     if args.coding.json {
         console.result(serde_json::to_string(&evaluated)?)?;
-        return check_passed_over(skipped, "sample", &args.data);
+        return check_passed_over(skipped, "sample", args.data.skip_bad);
     }
     let mut samples = evaluated.coded.samples.to_string();
     if skipped > 0 {
@@ -78,7 +78,7 @@ pub fn run(args: &Evaluate, ranks: &Ranks, console: &Console) -> Result<()> {
         table.push(("to --reference".to_owned(), format!("PSNR {psnr:.2} dB{ssim}")));
     }
     console.table(&table)?;
-    check_passed_over(skipped, "sample", &args.data)
+    check_passed_over(skipped, "sample", args.data.skip_bad)
 }
 
 fn evaluated<T: Real>(args: &Evaluate, ranks: &Ranks, console: &Console) -> Result<Evaluated> {

@@ -2,16 +2,17 @@
 //! signals.
 
 use crate::args::{Deblur, Demosaic, Denoise, Inpaint, Restoring, Upscale};
-use crate::console::{self, Console, Interrupted, counted};
+use crate::console::{self, Console, Interrupted, Progress, counted, told};
 use crate::data::picture::Style;
 use crate::data::{Channel, Source, SourceOptions, wav, write};
+use crate::exit::check_passed_over;
 use crate::report::picture::{difference, image_gray};
 use crate::report::{self, Report, Triplet};
 use crate::run::folder::{make_folder, say_existing};
 use crate::run::model;
 use crate::run::outputs::Outputs;
 use crate::run::reference::{Clean, Quality, References};
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use ocsc::monitor::Monitor;
 use ocsc::restore::{self, Kernel, Noise, Options};
 use ocsc::{Sample, Samples, replace};
@@ -40,7 +41,7 @@ pub(crate) fn denoise(args: &Denoise, console: &Console) -> Result<()> {
         Ok((restore::denoise(image, &options, monitor)?, sigma.map(|sigma| sigma * unit)))
     };
     let reading = SourceOptions { whole_recordings: true, channel: Channel::All, ..SourceOptions::default() };
-    run(&args.restoring, &reading, "denoising", &one, console)
+    run(&args.restoring, &reading, "denoising", 1, &one, console)
 }
 
 /// `ocsc inpaint`.
@@ -50,7 +51,7 @@ pub(crate) fn inpaint(args: &Inpaint, console: &Console) -> Result<()> {
     let one = |image: &Sample<f32>, options: &Options, _: f64, monitor: &dyn Monitor| {
         Ok((restore::inpaint(image, options, monitor)?, None))
     };
-    run(&args.restoring, &reading, "inpainting", &one, console)
+    run(&args.restoring, &reading, "inpainting", 1, &one, console)
 }
 
 /// `ocsc deblur`.
@@ -61,7 +62,7 @@ pub(crate) fn deblur(args: &Deblur, console: &Console) -> Result<()> {
         let options = Options { sigma: Some(sigma), ..options.clone() };
         Ok((restore::deblur(image, &kernel, &options, monitor)?, Some(sigma * unit)))
     };
-    run(&args.restoring, &SourceOptions::default(), "deblurring", &one, console)
+    run(&args.restoring, &SourceOptions::default(), "deblurring", 1, &one, console)
 }
 
 /// A Gaussian, or what a file holds.
@@ -84,7 +85,7 @@ pub(crate) fn upscale(args: &Upscale, console: &Console) -> Result<()> {
     let one = |image: &Sample<f32>, options: &Options, _: f64, monitor: &dyn Monitor| {
         Ok((restore::upscale(image, factor, options, monitor)?, None))
     };
-    run(&args.restoring, &SourceOptions::default(), "upscaling", &one, console)
+    run(&args.restoring, &SourceOptions::default(), "upscaling", factor, &one, console)
 }
 
 /// `ocsc demosaic`.
@@ -92,7 +93,7 @@ pub(crate) fn demosaic(args: &Demosaic, console: &Console) -> Result<()> {
     let one = |mosaic: &Sample<f32>, options: &Options, _: f64, monitor: &dyn Monitor| {
         Ok((restore::demosaic(mosaic, args.pattern, options, monitor)?, None))
     };
-    run(&args.restoring, &SourceOptions::default(), "demosaicking", &one, console)
+    run(&args.restoring, &SourceOptions::default(), "demosaicking", 1, &one, console)
 }
 
 /// What is known of one result.
@@ -105,10 +106,12 @@ struct Restored {
     seconds: f64,
 }
 
+/// Restores all images, by `one`, to pictures `factor` times as large.
 fn run(
     args: &Restoring,
     reading: &SourceOptions,
     what: &'static str,
+    factor: usize,
     one: &Restore<'_>,
     console: &Console,
 ) -> Result<()> {
@@ -120,60 +123,82 @@ fn run(
     let dictionary = dictionary.map(|saved| saved.dictionary);
     let options = Options { learn_here: !args.no_learn_here, dictionary, seed: args.seed, ..Options::default() };
     let mut files = Outputs::default();
-    let outputs = planned(args, &source, &references, &mut files, console)?;
+    let outputs = planned(args, &source, &references, factor, &mut files, console)?;
     make_folder(&args.out)?;
     replace::remove_leftovers_in(&args.out);
     console::catch_interrupts();
     let mut bar = console.progress(what, source.len(), 0);
     let monitor = bar.monitor();
-    let (mut all, mut shown, mut n_signals) = (Vec::new(), Vec::new(), 0);
-    for (i, (out, style)) in outputs.iter().enumerate() {
-        let name = source.name(i);
-        if args.skip_existing && out.try_exists().with_context(|| out.display().to_string())? {
+    let mut done = Done::default();
+    for (i, planned) in outputs.into_iter().enumerate() {
+        let is_there = |planned: &Planned| planned.out.try_exists().with_context(|| planned.out.display().to_string());
+        let is_there = planned.as_ref().map_or(Ok(false), is_there)?;
+        if args.skip_existing && is_there {
             bar.advance(1, "");
             continue;
         }
-        let image: Sample<f32> = source.get(i)?;
+        let attempt = planned.and_then(|planned| Ok((source.get(i)?, planned)));
+        let (image, planned): (Sample<f32>, Planned) = match attempt {
+            Ok(attempt) => attempt,
+            Err(error) => {
+                done.pass_over(error, args, &mut bar)?;
+                continue;
+            }
+        };
+        let (name, Planned { out, style }) = (source.name(i), planned);
         let is_signal = image.shape().height == 1;
-        n_signals += usize::from(is_signal);
         ensure!(
             args.report.is_none() || !is_signal,
             "--report: expected images, which can be shown, found a signal in {name}"
         );
         let unit = if style.is_some() { LEVELS } else { 1.0 };
         let clock = Instant::now();
-        let restored = one(&image, &options, unit, &*monitor);
-        let (restored, sigma) = restored.map_err(|error| match error {
-            ocsc::Error::Stopped => anyhow::Error::from(Interrupted(format!(
-                "interrupted after {i} of {}; --skip-existing goes on from here",
-                counted(source.len(), "image")
-            ))),
-            error => anyhow::Error::from(error).context(name.clone()),
-        })?;
+        let (restored, sigma) = match one(&image, &options, unit, &*monitor) {
+            Ok(restored) => restored,
+            Err(ocsc::Error::Stopped) => {
+                let of = counted(source.len(), "image");
+                let why = format!("interrupted after {i} of {of}; --skip-existing goes on from here");
+                return Err(Interrupted(why).into());
+            }
+            Err(error) => {
+                done.pass_over(anyhow::Error::from(error).context(name), args, &mut bar)?;
+                continue;
+            }
+        };
         let seconds = clock.elapsed().as_secs_f64();
         let restored = match style {
             Some(style) => {
-                style.write(out, &restored)?;
+                style.write(&out, &restored)?;
                 style.rounded(&restored)
             }
             None => {
                 match source.recording(i) {
-                    Some((_, _, rate)) => write_recording(out, &restored, rate)?,
-                    None => write::write_npy(out, &restored, if is_signal { 1 } else { 2 })?,
+                    Some((_, _, rate)) => write_recording(&out, &restored, rate)?,
+                    None => write::write_npy(&out, &restored, if is_signal { 1 } else { 2 })?,
                 }
                 restored
             }
         };
         let clean = references.clean(i, restored.shape())?;
         let quality = clean.as_ref().map(|clean| clean.quality(Some(&image), &restored));
-        let restored = (restored, Restored { name, out: out.clone(), sigma, quality: quality.transpose()?, seconds });
+        let about = Restored { name, out, sigma, quality: quality.transpose()?, seconds };
         if args.report.is_some() {
-            shown.push(pictures(&image, &restored.0, clean.as_ref(), &restored.1)?);
+            done.shown.push(pictures(&image, &restored, clean.as_ref(), &about)?);
         }
         bar.advance(1, "");
-        all.push(restored.1);
+        done.n_signals += usize::from(is_signal);
+        done.n_replaced += usize::from(is_there);
+        done.all.push(about);
     }
     drop(bar);
+    let Done { all, shown, n_signals, n_replaced, skipped } = done;
+    say_existing("result", n_replaced, source.len(), &args.out, false, console);
+    if let Some(first) = skipped.first().filter(|_| skipped.len() == source.len()) {
+        match skipped.len() {
+            1 => bail!("{first}"),
+            n => bail!("none of {} could be restored; the first: {first}", counted(n, "image")),
+        }
+    }
     if let Some(path) = &args.report {
         let lead = format!("{what}: {}", counted(all.len(), "image"));
         let command = format!("ocsc {}", std::env::args().skip(1).collect::<Vec<_>>().join(" "));
@@ -181,7 +206,35 @@ fn run(
         report::write(path, &page, &mut files)?;
     }
     let kind = if n_signals > 0 && n_signals == all.len() { "signal" } else { "image" };
-    tell(args, &all, kind, console)
+    tell(args, &all, skipped.len(), kind, console)?;
+    check_passed_over(skipped.len(), kind, args.skip_bad)
+}
+
+/// What was made of the images so far.
+#[derive(Default)]
+struct Done {
+    all: Vec<Restored>,
+    /// What a page shows of them.
+    shown: Vec<Triplet>,
+    n_signals: usize,
+    n_replaced: usize,
+    /// Why images could not be used.
+    skipped: Vec<String>,
+}
+
+impl Done {
+    /// Goes on without an image that cannot be used; not if the call is strict, nor if the machine is to blame.
+    fn pass_over(&mut self, error: anyhow::Error, args: &Restoring, bar: &mut Progress) -> Result<()> {
+        let is_of_system = error.chain().any(|e| e.downcast_ref().is_some_and(ocsc::Error::is_system_failure));
+        if args.strict || is_of_system {
+            return Err(error);
+        }
+        let why = told(&error);
+        bar.note(&format!("skipped: {why}"));
+        bar.advance(1, "");
+        self.skipped.push(why);
+        Ok(())
+    }
 }
 
 /// Writes a signal as a WAV file of 32-bit floats.
@@ -219,14 +272,21 @@ fn pictures(
     })
 }
 
-/// Returns the files to write, and how those that are pictures are stored.
+/// The file to write, and how it is stored if it is a picture.
+struct Planned {
+    out: PathBuf,
+    style: Option<Style>,
+}
+
+/// Returns what is to be written, in the order of the images; of those that cannot be read why not.
 fn planned(
     args: &Restoring,
     source: &Source,
     references: &References,
+    factor: usize,
     files: &mut Outputs,
     console: &Console,
-) -> Result<Vec<(PathBuf, Option<Style>)>> {
+) -> Result<Vec<Result<Planned>>> {
     files.read("one of the images", source.files());
     files.read("one of the references", references.files());
     files.read("the model", &args.model);
@@ -236,7 +296,13 @@ fn planned(
     let (mut planned, mut n_there) = (Vec::new(), 0);
     for i in 0..source.len() {
         let picture = source.picture(i);
-        let style = picture.map(Style::of).transpose()?;
+        let style = match picture.map(Style::of).transpose() {
+            Ok(style) => style,
+            Err(why) => {
+                planned.push(Err(why));
+                continue;
+            }
+        };
         // The ending as it was, unless it tells of another format than the file has.
         let given = picture.and_then(Path::extension).and_then(|ending| ending.to_str());
         let fits = |ending: &&str| {
@@ -245,11 +311,33 @@ fn planned(
         let array = if source.recording(i).is_some() { "wav" } else { "npy" };
         let ending = given.filter(fits).or(style.map(Style::ending)).unwrap_or(array);
         let out = args.out.join(source.file_stem(i)).with_added_extension(ending);
-        n_there += usize::from(files.write("--out", &out)?);
-        planned.push((out, style));
+        let is_there = files.write("--out", &out)?;
+        if is_there && args.skip_existing && style.is_some() {
+            ensure_fits(source, i, factor, &out)?;
+        }
+        n_there += usize::from(is_there);
+        planned.push(Ok(Planned { out, style }));
     }
-    say_existing("result", n_there, source.len(), &args.out, args.skip_existing, console);
+    if args.skip_existing {
+        say_existing("result", n_there, source.len(), &args.out, true, console);
+    }
     Ok(planned)
+}
+
+/// Refuses a picture that is there already and of another size than the result for image `index` would have.
+fn ensure_fits(source: &Source, index: usize, factor: usize, out: &Path) -> Result<()> {
+    let there = Source::open(&[out.to_owned()], &SourceOptions::default()).and_then(|there| there.size(0));
+    // What cannot be read has no size to differ in.
+    let (Ok([_, height, width]), Ok([_, high, wide])) = (source.size(index), there) else { return Ok(()) };
+    let (height, width) = (height * factor, width * factor);
+    ensure!(
+        (height, width) == (high, wide),
+        "--skip-existing: {}: expected the result for {}, of {height}x{width} pixels, found {high}x{wide}; restore all anew without \
+         --skip-existing, or name another --out",
+        out.display(),
+        source.name(index)
+    );
+    Ok(())
 }
 
 impl Restored {
@@ -268,7 +356,7 @@ impl Restored {
 }
 
 /// Prints one line per image where there is something to tell, and the mean.
-fn tell(args: &Restoring, all: &[Restored], kind: &str, console: &Console) -> Result<()> {
+fn tell(args: &Restoring, all: &[Restored], skipped: usize, kind: &str, console: &Console) -> Result<()> {
     let mean = |of: &dyn Fn(&Quality) -> Option<f64>| {
         let known: Vec<f64> = all.iter().filter_map(|r| r.quality.as_ref().and_then(of)).collect();
         (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
@@ -283,7 +371,7 @@ fn tell(args: &Restoring, all: &[Restored], kind: &str, console: &Console) -> Re
             })
         };
         let images: Vec<_> = all.iter().map(image).collect();
-        let result = json!({ "images": images, "psnr": mean_psnr, "ssim": mean_ssim, "seconds": seconds });
+        let result = json!({ "images": images, "psnr": mean_psnr, "ssim": mean_ssim, "seconds": seconds, "skipped": skipped });
         return console.result(result.to_string());
     }
     for r in all {
@@ -294,5 +382,6 @@ fn tell(args: &Restoring, all: &[Restored], kind: &str, console: &Console) -> Re
         let ssim = mean_ssim.map_or(String::new(), |ssim| format!("  SSIM {ssim:.4}"));
         console.result(format!("mean  PSNR {psnr:.2} dB{ssim}"))?;
     }
-    console.result(format!("{} in {}", counted(all.len(), kind), args.out.display()))
+    let skips = if skipped == 0 { String::new() } else { format!(", {} skipped", counted(skipped, kind)) };
+    console.result(format!("{} in {}{skips}", counted(all.len(), kind), args.out.display()))
 }

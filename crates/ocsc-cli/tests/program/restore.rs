@@ -63,6 +63,50 @@ fn photos_come_back_cleaner_with_their_name_size_depth_and_colour() {
     assert!(lines.contains("sigma 2") && lines.contains("PSNR") && lines.contains("1 image in one"), "{lines}");
     let again = bench.run("denoise noisy --sigma 25 --skip-existing --out out").ok();
     assert!(again.stderr.contains("not made again") && again.stdout.contains("0 images"), "{}", again.stderr);
+    // What is there cannot be the result of the call.
+    bench
+        .run("upscale 2 noisy --skip-existing --out out")
+        .refused(1, &["--skip-existing: out/a.png", "80x96 pixels, found 40x48"]);
+}
+
+#[test]
+fn a_bad_photo_does_not_end_the_job() {
+    let bench = Bench::new();
+    photos(&bench);
+    let whole = bench.read("noisy/a.png");
+    bench.write("noisy/aa.png", &whole[..whole.len() / 2]);
+    bench.write("noisy/ab.png", b"plain text");
+    let ran = bench.run("denoise noisy --sigma 25 --json --out out").passed_over();
+    for name in ["aa", "ab"] {
+        assert_eq!(ran.stderr.matches(&format!("skipped: noisy/{name}.png: ")).count(), 1, "{}", ran.stderr);
+    }
+    let result: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!((result["images"].as_array().unwrap().len(), result["skipped"].as_u64()), (2, Some(2)));
+    assert_eq!(bench.names("out"), ["a.png", "b.tif"].map(str::to_owned).into());
+    let well = bench.run("denoise noisy --sigma 25 --skip-bad --out out").ok();
+    assert!(well.stdout.contains("2 images in out, 2 images skipped"), "{}", well.stdout);
+    assert!(well.stderr.contains("2 of 4 results are in out already: replaced"), "{}", well.stderr);
+    bench.run("denoise noisy --sigma 25 --strict --out strict").failed(1, &["error: noisy/aa.png: "]);
+    assert_eq!(bench.names("strict"), ["a.png".to_owned()].into());
+    // Somebody must be left.
+    bench.run("denoise noisy/aa.png noisy/ab.png --out none").refused(1, &["none of 2 images", "noisy/aa.png"]);
+    bench.run("denoise noisy/ab.png --out none").refused(1, &["error: noisy/ab.png: "]);
+}
+
+/// What could not be made replaces nothing, and nothing else is said.
+#[test]
+fn a_mask_of_another_size_replaces_nothing() {
+    let bench = Bench::new();
+    photos(&bench);
+    let mask = |width, height| {
+        let mask = ImageBuffer::from_fn(width, height, |x, y| Luma([if (x + y) % 3 == 0 { 0_u8 } else { 255 }]));
+        DynamicImage::from(mask).save(bench.path("mask.png")).unwrap();
+    };
+    mask(48, 40);
+    bench.run("inpaint clean/a.png --mask mask.png --out out").ok();
+    mask(20, 20);
+    let ran = bench.run("inpaint clean/a.png --mask mask.png --out out").refused(1, &["clean/a.png", "20x20"]);
+    assert!(!ran.stderr.contains("replaced"), "{}", ran.stderr);
 }
 
 #[test]

@@ -367,7 +367,7 @@ impl<'a> Tally<'a> {
                 "skipped": skipped.len(),
             });
             console.result(result.to_string())?;
-            return check_passed_over(skipped.len(), "sample", &args.data);
+            return check_passed_over(skipped.len(), "sample", args.data.skip_bad);
         }
         let skips =
             if skipped.is_empty() { String::new() } else { format!(", {} skipped", counted(skipped.len(), "sample")) };
@@ -382,7 +382,7 @@ impl<'a> Tally<'a> {
             rows.push(("outliers".to_owned(), format!("{per_sample:.1} values per sample count less than the others")));
         }
         console.table(&rows)?;
-        check_passed_over(skipped.len(), "sample", &args.data)
+        check_passed_over(skipped.len(), "sample", args.data.skip_bad)
     }
 }
 

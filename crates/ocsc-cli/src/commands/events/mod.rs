@@ -193,7 +193,7 @@ impl<'a> Table<'a> {
                 "skipped": self.skipped.len(),
             });
             console.result(result.to_string())?;
-            return check_passed_over(self.skipped.len(), "sample", &args.data);
+            return check_passed_over(self.skipped.len(), "sample", args.data.skip_bad);
         }
         let skips = match self.skipped.len() {
             0 => String::new(),
@@ -205,7 +205,7 @@ impl<'a> Table<'a> {
             ("filters".to_owned(), format!("{} that fire", used.len())),
             ("worst gap".to_owned(), format!("{:.3} %", 100.0 * self.gap)),
         ])?;
-        check_passed_over(self.skipped.len(), "sample", &args.data)
+        check_passed_over(self.skipped.len(), "sample", args.data.skip_bad)
     }
 }
 

@@ -204,8 +204,8 @@ pub(crate) fn finish<T: Real>(
         return Err(Interrupted(format!("interrupted {when}after {samples}; {} is a checkpoint", out.display())).into());
     }
     let tests = outcome.test.as_ref().map_or(0, |test| test.skipped);
-    check_passed_over(progress.skipped, "visit", &args.data)?;
-    check_passed_over(tests, "test sample", &args.data)
+    check_passed_over(progress.skipped, "visit", args.data.skip_bad)?;
+    check_passed_over(tests, "test sample", args.data.skip_bad)
 }
 
 /// A run that fails, on a damaged image or a full disk, leaves a checkpoint of what it had learned.
