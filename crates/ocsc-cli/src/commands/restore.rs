@@ -293,24 +293,30 @@ fn planned(
     if let Some(path) = &args.report {
         files.find("--report", path)?;
     }
-    let (mut planned, mut n_there) = (Vec::new(), 0);
-    for i in 0..source.len() {
-        let picture = source.picture(i);
-        let style = match picture.map(Style::of).transpose() {
-            Ok(style) => style,
-            Err(why) => {
-                planned.push(Err(why));
-                continue;
-            }
-        };
+    let styles: Vec<Result<Option<Style>>> =
+        (0..source.len()).map(|i| source.picture(i).map(Style::of).transpose()).collect();
+    let ending = |(i, style): (usize, &Result<Option<Style>>)| {
+        let (picture, style) = (source.picture(i), style.as_ref().ok().copied().flatten());
         // The ending as it was, unless it tells of another format than the file has.
         let given = picture.and_then(Path::extension).and_then(|ending| ending.to_str());
         let fits = |ending: &&str| {
             style.is_some_and(|style| style.format.extensions_str().contains(&ending.to_ascii_lowercase().as_str()))
         };
         let array = if source.recording(i).is_some() { "wav" } else { "npy" };
-        let ending = given.filter(fits).or(style.map(Style::ending)).unwrap_or(array);
-        let out = args.out.join(source.file_stem(i)).with_added_extension(ending);
+        given.filter(fits).or(style.map(Style::ending)).unwrap_or(array).to_owned()
+    };
+    let endings: Vec<String> = styles.iter().enumerate().map(ending).collect();
+    let names = source.file_names(&endings);
+    let (mut planned, mut n_there) = (Vec::new(), 0);
+    for ((i, style), name) in styles.into_iter().enumerate().zip(names) {
+        let style = match style {
+            Ok(style) => style,
+            Err(why) => {
+                planned.push(Err(why));
+                continue;
+            }
+        };
+        let out = args.out.join(name);
         let is_there = files.write("--out", &out)?;
         if is_there && args.skip_existing && style.is_some() {
             ensure_fits(source, i, factor, &out)?;

@@ -69,6 +69,7 @@ use format::{Content, Header, ReadOptions};
 use guard::guarded;
 use ocsc::{Config, Error, Real, Sample, Samples};
 use stack::Stack;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tiff::Pages;
@@ -183,6 +184,8 @@ struct Part {
     len: usize,
     /// What messages call it: the path, and the array where a file holds several.
     name: String,
+    /// The name of its file without ending, and the same made unlike those of all other parts.
+    own_stem: String,
     stem: String,
     content: Content,
     /// The number of the mask that has its name.
@@ -271,6 +274,39 @@ impl Source {
     pub(crate) fn file_stem(&self, index: usize) -> String {
         let name = self.find(index).map(|(part, i)| file_names::numbered(&part.stem, i, part.len));
         name.unwrap_or_else(|| format!("sample-{index}"))
+    }
+
+    /// The name and the ending of the file of sample `index`, with its number where the file holds several: other samples may share
+    /// them.
+    pub(crate) fn own_name(&self, index: usize) -> (String, String) {
+        let Some((part, i)) = self.find(index) else { return (self.file_stem(index), String::new()) };
+        let ending = split_pick(Path::new(&part.name)).0.extension().unwrap_or_default();
+        (file_names::numbered(&part.own_stem, i, part.len), ending.to_string_lossy().to_ascii_lowercase())
+    }
+
+    /// File names for what is computed from the samples, of these endings, one for each: as [`Source::file_stem`], but only names of
+    /// one ending must differ, so that `a.jpg` and `a.png` stay what they are.
+    pub(crate) fn file_names(&self, endings: &[String]) -> Vec<String> {
+        let parts: Vec<Option<(&Part, usize)>> = (0..endings.len()).map(|index| self.find(index)).collect();
+        let mut by_ending: BTreeMap<String, BTreeMap<usize, file_names::Wish>> = BTreeMap::new();
+        for ((part, _), ending) in parts.iter().flatten().zip(endings) {
+            let wish = || file_names::Wish { stem: part.own_stem.clone(), count: part.len };
+            by_ending.entry(ending.to_ascii_lowercase()).or_default().entry(part.first).or_insert_with(wish);
+        }
+        let mut stems = HashMap::new();
+        for (ending, wishes) in by_ending {
+            let (firsts, wishes): (Vec<usize>, Vec<_>) = wishes.into_iter().unzip();
+            let granted = file_names::assign(&wishes);
+            stems.extend(firsts.into_iter().zip(granted).map(|(first, stem)| ((first, ending.clone()), stem)));
+        }
+        let name = |(place, ending): (&Option<(&Part, usize)>, &String)| {
+            let granted = place.and_then(|(part, i)| {
+                let stem = stems.get(&(part.first, ending.to_ascii_lowercase()))?;
+                Some(file_names::numbered(stem, i, part.len))
+            });
+            format!("{}.{ending}", granted.unwrap_or_default())
+        };
+        parts.iter().zip(endings).map(name).collect()
     }
 
     /// Where sample `index` lies in what it was cut from; of files only headers are read.
@@ -533,7 +569,7 @@ impl Opening<'_> {
 
     fn push(&mut self, name: String, stem: String, content: Content) -> Result<()> {
         let len = content.len();
-        self.parts.push(Part { first: self.len, len, name, stem, content, mask: None });
+        self.parts.push(Part { first: self.len, len, name, own_stem: stem.clone(), stem, content, mask: None });
         self.len = self.len.checked_add(len).context("more samples than can be counted")?;
         // A header may claim any number of samples, and lists of them are made.
         if len > 1 {

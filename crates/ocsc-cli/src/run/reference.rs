@@ -34,10 +34,13 @@ impl References {
             return Ok(References { source: Some(source), pairs: vec![0] });
         }
         let by_stem: HashMap<String, usize> = (0..source.len()).map(|i| (source.file_stem(i), i)).collect();
+        let (own, theirs) = (Names::of(images), Names::of(&source));
         let pair = |i: usize| {
-            let stem = images.file_stem(i);
-            let told = || format!("--reference {}: expected an image called {stem}, found none", path.display());
-            by_stem.get(&stem).copied().with_context(told)
+            let (stem, name) = (images.file_stem(i), images.own_name(i));
+            let told = || format!("--reference {}: expected an image called {}, found none", path.display(), name.0);
+            // Of the same file name; else by the place among those of one name; else of the same name with another ending.
+            let same = theirs.whole(&name).filter(|_| own.whole(&name).is_some());
+            same.or(by_stem.get(&stem).copied()).or(theirs.without_ending(&name)).with_context(told)
         };
         let pairs = (0..images.len()).map(pair).collect::<Result<Vec<_>>>()?;
         Ok(References { source: Some(source), pairs })
@@ -64,6 +67,41 @@ impl References {
             _ => 1.0,
         };
         Ok(Some(Clean { sample, peak }))
+    }
+}
+
+/// The numbers of samples by the names of their files.
+struct Names {
+    whole: HashMap<(String, String), Vec<usize>>,
+    without_ending: HashMap<String, Vec<usize>>,
+}
+
+impl Names {
+    fn of(source: &Source) -> Self {
+        let mut names = Names { whole: HashMap::new(), without_ending: HashMap::new() };
+        for i in 0..source.len() {
+            let name = source.own_name(i);
+            names.without_ending.entry(name.0.clone()).or_default().push(i);
+            names.whole.entry(name).or_default().push(i);
+        }
+        names
+    }
+
+    /// The only sample of this name and ending.
+    fn whole(&self, name: &(String, String)) -> Option<usize> {
+        self.whole.get(name).and_then(|found| only(found))
+    }
+
+    /// The only sample of this name, whatever its ending.
+    fn without_ending(&self, name: &(String, String)) -> Option<usize> {
+        self.without_ending.get(&name.0).and_then(|found| only(found))
+    }
+}
+
+fn only(found: &[usize]) -> Option<usize> {
+    match found {
+        [only] => Some(*only),
+        _ => None,
     }
 }
 

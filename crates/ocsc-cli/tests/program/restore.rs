@@ -93,6 +93,27 @@ fn a_bad_photo_does_not_end_the_job() {
     bench.run("denoise noisy/ab.png --out none").refused(1, &["error: noisy/ab.png: "]);
 }
 
+#[test]
+fn photos_that_differ_in_their_ending_keep_their_names() {
+    let bench = Bench::new();
+    photos(&bench);
+    for folder in ["clean", "noisy"] {
+        let gray = image::open(bench.path(&format!("{folder}/a.png"))).unwrap();
+        gray.fliph().save_with_format(bench.path(&format!("{folder}/a.bmp")), ImageFormat::Bmp).unwrap();
+    }
+    let ran = bench.run("denoise noisy --sigma 25 --reference clean --json --out out").ok();
+    assert_eq!(bench.names("out"), ["a.bmp", "a.png", "b.tif"].map(str::to_owned).into());
+    let result: Value = serde_json::from_str(&ran.stdout).unwrap();
+    for image in result["images"].as_array().unwrap() {
+        assert!(image["psnr_before"].as_f64().unwrap() > 18.0, "compared with its own reference: {image}");
+    }
+    // One clean photo for two of its name.
+    std::fs::remove_file(bench.path("clean/a.bmp")).unwrap();
+    bench.run("denoise noisy --sigma 25 --reference clean --out out").ok();
+    bench.run("denoise clean noisy --sigma 25 --out both").ok();
+    assert_eq!(bench.names("both"), ["a-2.png", "a.bmp", "a.png", "b-2.tif", "b.tif"].map(str::to_owned).into());
+}
+
 /// What could not be made replaces nothing, and nothing else is said.
 #[test]
 fn a_mask_of_another_size_replaces_nothing() {
