@@ -28,7 +28,8 @@ pub(crate) struct Restoring {
     /// Do not adapt the filters to each image: faster, and worse
     #[arg(long)]
     pub(crate) no_learn_here: bool,
-    /// Clean images to compare the results with: one for one image, or of the same names
+    /// Clean images to compare the results with: one for one image, or of the same names. The peak of PSNR is white, and of arrays and
+    /// recordings the range of the clean one
     #[arg(long, value_name = "CLEAN")]
     pub(crate) reference: Option<PathBuf>,
     /// Which patches are learned from

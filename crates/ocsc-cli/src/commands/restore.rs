@@ -353,7 +353,9 @@ impl Restored {
         words.extend(self.sigma.map(|sigma| format!("sigma {sigma:.3}")));
         if let Some(quality) = self.quality {
             let before = quality.before.map_or(String::new(), |before| format!(" (was {before:.2})"));
-            words.push(format!("PSNR {:.2} dB{before}", quality.psnr));
+            // That of photos is white.
+            let peak = if quality.peak == 1.0 { String::new() } else { format!(" (peak {:.4})", quality.peak) };
+            words.push(format!("PSNR {:.2} dB{before}{peak}", quality.psnr));
             words.extend(quality.ssim.map(|ssim| format!("SSIM {ssim:.4}")));
         }
         words.push(format!("{:.1} s", self.seconds));
@@ -373,7 +375,7 @@ fn tell(args: &Restoring, all: &[Restored], skipped: usize, kind: &str, console:
         let image = |r: &Restored| {
             json!({
                 "name": r.name, "out": r.out, "sigma": r.sigma, "psnr_before": r.quality.and_then(|q| q.before),
-                "psnr": r.quality.map(|q| q.psnr), "ssim": r.quality.and_then(|q| q.ssim), "seconds": r.seconds,
+                "psnr": r.quality.map(|q| q.psnr), "psnr_peak": r.quality.map(|q| q.peak), "ssim": r.quality.and_then(|q| q.ssim), "seconds": r.seconds,
             })
         };
         let images: Vec<_> = all.iter().map(image).collect();

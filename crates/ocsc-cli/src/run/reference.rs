@@ -15,6 +15,8 @@ const LEAST_SIDE: usize = 11;
 pub(crate) struct Quality {
     pub(crate) before: Option<f64>,
     pub(crate) psnr: f64,
+    /// The peak that both refer to.
+    pub(crate) peak: f64,
     pub(crate) ssim: Option<f64>,
 }
 
@@ -119,6 +121,6 @@ impl<T: Real> Clean<T> {
         let before = before.filter(|image| image.mask().is_none() && image.shape() == shape);
         let before = before.map(|image| psnr(clean, image, peak)).transpose()?;
         let ssim = if is_large { Some(ssim(clean, restored, peak)?) } else { None };
-        Ok(Quality { before, psnr: psnr(clean, restored, peak)?, ssim })
+        Ok(Quality { before, psnr: psnr(clean, restored, peak)?, peak, ssim })
     }
 }

@@ -51,6 +51,7 @@ fn photos_come_back_cleaner_with_their_name_size_depth_and_colour() {
         let [was, is] = ["psnr_before", "psnr"].map(|name| image[name].as_f64().unwrap());
         assert!(is > was + 3.0, "{image}");
         assert!(image["ssim"].as_f64().unwrap() > 0.5 && image["sigma"] == 25.0, "{image}");
+        assert_eq!(image["psnr_peak"], 1.0, "{image}");
     }
     assert_eq!(bench.names("out"), ["a.png", "b.tif"].map(str::to_owned).into());
     let open = |name: &str| image::open(bench.path(name)).unwrap();
@@ -251,6 +252,10 @@ fn signals_come_back_cleaner() {
         let [was, is] = ["psnr_before", "psnr"].map(|name| image[name].as_f64().unwrap());
         assert!(is > was + 6.0, "{image}");
         assert!((image["sigma"].as_f64().unwrap() - 0.1).abs() < 0.02, "{image}");
+        let peak = image["psnr_peak"].as_f64().unwrap();
+        assert!((peak - 1.0).abs() < 0.01 && peak != 1.0, "the range of the clean one: {image}");
+        let lines = bench.run(&words.replace(" --json", "")).ok().stdout;
+        assert!(lines.contains(&format!(" (peak {peak:.4})")), "{lines}");
         assert!(image["ssim"].is_null() && bench.path(&format!("out/{made}")).exists());
     }
     let read = hound::WavReader::open(bench.path("out/a.wav")).unwrap();
