@@ -86,7 +86,7 @@ pub(crate) enum Command {
     Evaluate(Evaluate),
     /// Take noise out of images and recordings
     #[command(
-        after_help = "Examples:\n  ocsc denoise photos/ --out clean/\n  ocsc denoise noisy.png --sigma 25 --out clean/\n  ocsc denoise noisy/ --sigma 25 --reference originals/ --json --out clean/\n  ocsc denoise voice.wav --out clean/\n\nThe filters are adapted to each image, then each patch is coded together with the patches most like it, as far as its\nnoise allows. Photos are written with the same name, size and depth; JPEG with quality 95; opacity is dropped."
+        after_help = "Examples:\n  ocsc denoise photos/ --out clean/\n  ocsc denoise noisy.png --sigma 25 --out clean/\n  ocsc denoise noisy/ --sigma 25 --reference originals/ --json --out clean/\n  ocsc denoise voice.wav --out clean/\n\nThe filters are adapted to each image, then each patch is coded together with the patches most like it, as far as its\nnoise allows. Photos are written with the same name, size, depth and colour profile; JPEG with quality 95. Opacity and notes\nof the camera (EXIF) are not; a line says so."
     )]
     Denoise(Denoise),
     /// Fill in what was not observed

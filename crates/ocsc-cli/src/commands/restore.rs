@@ -2,7 +2,7 @@
 //! signals.
 
 use crate::args::{Deblur, Demosaic, Denoise, Inpaint, Restoring, Upscale};
-use crate::console::{self, Console, Interrupted, Progress, counted, told};
+use crate::console::{self, Console, Interrupted, Progress, counted, share, told};
 use crate::data::picture::Style;
 use crate::data::{Channel, Source, SourceOptions, wav, write};
 use crate::exit::check_passed_over;
@@ -166,9 +166,9 @@ fn run(
             }
         };
         let seconds = clock.elapsed().as_secs_f64();
-        let restored = match style {
-            Some(style) => {
-                style.write(&out, &restored)?;
+        let restored = match style.zip(source.picture(i)) {
+            Some((style, like)) => {
+                style.write(&out, &restored, like)?;
                 style.rounded(&restored)
             }
             None => {
@@ -295,6 +295,7 @@ fn planned(
     }
     let styles: Vec<Result<Option<Style>>> =
         (0..source.len()).map(|i| source.picture(i).map(Style::of).transpose()).collect();
+    say_dropped(source, &styles, console);
     let ending = |(i, style): (usize, &Result<Option<Style>>)| {
         let (picture, style) = (source.picture(i), style.as_ref().ok().copied().flatten());
         // The ending as it was, unless it tells of another format than the file has.
@@ -328,6 +329,23 @@ fn planned(
         say_existing("result", n_there, source.len(), &args.out, true, console);
     }
     Ok(planned)
+}
+
+/// Says what of the photos is not in the results.
+fn say_dropped(source: &Source, styles: &[Result<Option<Style>>], console: &Console) {
+    let has_alpha: fn(&Style) -> bool = |style| style.has_alpha;
+    let has_exif: fn(&Style) -> bool = |style| style.has_exif;
+    for (has, what, it_is) in [
+        (has_alpha, "an opacity (alpha)", "it is"),
+        (has_exif, "notes of the camera (EXIF: date, place, how it was held)", "they are"),
+    ] {
+        let with: Vec<usize> =
+            (0..styles.len()).filter(|i| matches!(&styles[*i], Ok(Some(style)) if has(style))).collect();
+        if let Some(first) = with.first() {
+            let these = share(with.len(), styles.len(), "image", ["has", "have"]);
+            console.say(format!("{these} {what}, {} first: {it_is} not in the result", source.name(*first)));
+        }
+    }
 }
 
 /// Refuses a picture that is there already and of another size than the result for image `index` would have.

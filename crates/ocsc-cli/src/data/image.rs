@@ -6,6 +6,7 @@
 //! TIFF, [`super::jpeg`] tells a JPEG that was cut short. Preprocessing is the library's business.
 
 use super::format::{Header, ReadOptions};
+use super::guard::guarded;
 use super::tiff::{self, Pages};
 use super::{jpeg, mask};
 use anyhow::{Context, Result, ensure};
@@ -101,11 +102,27 @@ fn guessed(path: &Path, file: File) -> Result<Reader> {
     Ok(reader.with_guessed_format()?)
 }
 
-/// The format of a picture and how its pixels are stored, from its header.
-pub(crate) fn kind(path: &Path) -> Result<(ImageFormat, ColorType)> {
-    let reader = reader(path)?;
-    let format = reader.format().context("expected an image, found a file of no known format")?;
-    Ok((format, reader.into_decoder().context(DAMAGED)?.color_type()))
+/// What a picture's file tells besides its size.
+pub(crate) struct Kind {
+    pub(crate) format: ImageFormat,
+    pub(crate) color: ColorType,
+    /// Its colour profile (ICC).
+    pub(crate) profile: Option<Vec<u8>>,
+    /// Whether it has notes of the camera (EXIF).
+    pub(crate) has_exif: bool,
+}
+
+/// The format of a picture, how its pixels are stored, and what is beside them, from its header.
+pub(crate) fn kind(path: &Path) -> Result<Kind> {
+    guarded(|| {
+        let reader = reader(path)?;
+        let format = reader.format().context("expected an image, found a file of no known format")?;
+        let mut decoder = reader.into_decoder().context(DAMAGED)?;
+        // A picture is not lost with what is beside it.
+        let profile = decoder.icc_profile().ok().flatten();
+        let has_exif = decoder.exif_metadata().is_ok_and(|exif| exif.is_some());
+        Ok(Kind { format, color: decoder.color_type(), profile, has_exif })
+    })
 }
 
 /// What the header of a file tells.

@@ -1,9 +1,12 @@
-//! Pictures on disk, written as the picture they were made of: in the same format and depth.
+//! Pictures on disk, written as the picture they were made of: in the same format and depth, with the same colour profile.
 
-use super::image::kind;
+use super::image::{Kind, kind};
 use crate::console::told;
 use ::image::codecs::jpeg::JpegEncoder;
-use ::image::{DynamicImage, ImageBuffer, ImageFormat, Luma, Rgb};
+use ::image::codecs::png::PngEncoder;
+use ::image::codecs::tiff::TiffEncoder;
+use ::image::codecs::webp::WebPEncoder;
+use ::image::{DynamicImage, ImageBuffer, ImageEncoder, ImageFormat, Luma, Rgb};
 use anyhow::{Context, Result, anyhow, bail};
 use ocsc::replace::write_file;
 use ocsc::{Sample, Shape};
@@ -19,14 +22,20 @@ pub(crate) struct Style {
     pub(crate) format: ImageFormat,
     /// The largest value: 255 or 65535.
     pub(crate) white: u16,
+    /// Whether it has an opacity, which is not written.
+    pub(crate) has_alpha: bool,
+    /// Whether it has notes of the camera (EXIF), which are not written: they tell of the size, and how the camera was held.
+    pub(crate) has_exif: bool,
 }
 
 impl Style {
     /// Of the picture in a file; what is stored as floats is written with 16 bits.
     pub(crate) fn of(path: &Path) -> Result<Self> {
-        let (format, color) = kind(path).map_err(|e| anyhow!("{}: {}", path.display(), told(&e)))?;
+        let kind = kind(path).map_err(|e| anyhow!("{}: {}", path.display(), told(&e)))?;
+        let Kind { format, color, has_exif, .. } = kind;
         let wide = color.bytes_per_pixel() > color.channel_count() && format != ImageFormat::Jpeg;
-        Ok(Style { format, white: if wide { u16::MAX } else { u8::MAX.into() } })
+        let white = if wide { u16::MAX } else { u8::MAX.into() };
+        Ok(Style { format, white, has_alpha: color.has_alpha(), has_exif })
     }
 
     /// Returns the ending of file names.
@@ -40,13 +49,15 @@ impl Style {
         sample.map(|v| (v * white).round().clamp(0.0, white) / white)
     }
 
-    /// Writes a picture of values in [0, 1], gray or colour.
-    pub(crate) fn write(self, path: &Path, sample: &Sample<f32>) -> Result<()> {
-        let written = self.encode(sample).and_then(|bytes| Ok(write_file(path, bytes)?));
+    /// Writes a picture of values in [0, 1], gray or colour, with the colour profile of the one in the file `like`.
+    pub(crate) fn write(self, path: &Path, sample: &Sample<f32>, like: &Path) -> Result<()> {
+        let profile = kind(like).ok().and_then(|kind| kind.profile);
+        let profile = profile.filter(|profile| fits(profile, sample.shape().channels));
+        let written = self.encode(sample, profile).and_then(|bytes| Ok(write_file(path, bytes)?));
         written.map_err(|e| anyhow!("{}: {}", path.display(), told(&e)))
     }
 
-    fn encode(self, sample: &Sample<f32>) -> Result<Vec<u8>> {
+    fn encode(self, sample: &Sample<f32>, profile: Option<Vec<u8>>) -> Result<Vec<u8>> {
         let shape = sample.shape();
         let (width, height) = (u32::try_from(shape.width)?, u32::try_from(shape.height)?);
         let white = f32::from(self.white);
@@ -63,11 +74,27 @@ impl Style {
         };
         let mut encoded = Cursor::new(Vec::new());
         match self.format {
-            ImageFormat::Jpeg => image.write_with_encoder(JpegEncoder::new_with_quality(&mut encoded, JPEG_QUALITY))?,
+            ImageFormat::Jpeg => put(&image, JpegEncoder::new_with_quality(&mut encoded, JPEG_QUALITY), profile)?,
+            ImageFormat::Png => put(&image, PngEncoder::new(&mut encoded), profile)?,
+            ImageFormat::Tiff => put(&image, TiffEncoder::new(&mut encoded), profile)?,
+            ImageFormat::WebP => put(&image, WebPEncoder::new_lossless(&mut encoded), profile)?,
+            // These have no place for a profile.
             format => image.write_to(&mut encoded, format)?,
         }
         Ok(encoded.into_inner())
     }
+}
+
+/// Encodes a picture, with a colour profile if there is one.
+fn put(image: &DynamicImage, mut encoder: impl ImageEncoder, profile: Option<Vec<u8>>) -> Result<()> {
+    profile.map_or(Ok(()), |profile| encoder.set_icc_profile(profile))?;
+    Ok(image.write_with_encoder(encoder)?)
+}
+
+/// Whether a colour profile is of pictures with so many channels, as its header says: not that of the inks of a JPEG in CMYK.
+fn fits(profile: &[u8], channels: usize) -> bool {
+    let colours: &[u8] = if channels == 1 { b"GRAY" } else { b"RGB " };
+    profile.get(16..20) == Some(colours)
 }
 
 /// From (channel, pixel) to (pixel, channel).

@@ -1,7 +1,9 @@
 //! `ocsc denoise`, `inpaint`, `deblur`, `upscale` and `demosaic`, from files to files.
 
 use crate::common::{Bench, write_npy};
-use image::{DynamicImage, GenericImageView, ImageBuffer, ImageFormat, Luma, Rgb};
+use image::codecs::jpeg::JpegEncoder;
+use image::codecs::png::PngEncoder;
+use image::{DynamicImage, GenericImageView, ImageBuffer, ImageDecoder, ImageEncoder, ImageFormat, Luma, Rgb};
 use ndarray::Array2;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -92,6 +94,44 @@ fn a_bad_photo_does_not_end_the_job() {
     // Somebody must be left.
     bench.run("denoise noisy/aa.png noisy/ab.png --out none").refused(1, &["none of 2 images", "noisy/aa.png"]);
     bench.run("denoise noisy/ab.png --out none").refused(1, &["error: noisy/ab.png: "]);
+}
+
+/// Encodes a photo with a colour profile and notes of the camera.
+fn encode(photo: &DynamicImage, mut encoder: impl ImageEncoder, profile: Vec<u8>) {
+    encoder.set_icc_profile(profile).unwrap();
+    encoder.set_exif_metadata(b"MM\0*\0\0\0\x08\0\0\0\0\0\0".to_vec()).unwrap();
+    photo.write_with_encoder(encoder).unwrap();
+}
+
+/// Profiles make colours what they are meant to be; what cannot be kept is said.
+#[test]
+fn colour_profiles_are_kept_and_what_is_dropped_is_said() {
+    let bench = Bench::new();
+    photos(&bench);
+    std::fs::create_dir(bench.path("in")).unwrap();
+    let profile = |colours: &[u8; 4]| [&[0; 16][..], colours, &[7; 108]].concat();
+    let colour = image::open(bench.path("noisy/b.tif")).unwrap().to_rgb8();
+    let put = |name: &str, photo: DynamicImage, colours: &[u8; 4]| {
+        let mut bytes = Vec::new();
+        match name.ends_with("jpg") {
+            true => encode(&photo, JpegEncoder::new(&mut bytes), profile(colours)),
+            false => encode(&photo, PngEncoder::new(&mut bytes), profile(colours)),
+        }
+        bench.write(&format!("in/{name}"), &bytes);
+    };
+    put("a.jpg", colour.clone().into(), b"RGB ");
+    put("b.png", DynamicImage::from(colour.clone()).into_rgba8().into(), b"RGB ");
+    put("c.jpg", colour.into(), b"CMYK");
+    let ran = bench.run("denoise in --sigma 25 --out out").ok();
+    let kept = |name: &str| {
+        let reader = image::ImageReader::open(bench.path(&format!("out/{name}"))).unwrap();
+        reader.into_decoder().unwrap().icc_profile().unwrap()
+    };
+    assert_eq!([kept("a.jpg"), kept("b.png")], [Some(profile(b"RGB ")), Some(profile(b"RGB "))]);
+    assert_eq!(kept("c.jpg"), None, "of inks, which the result is not in");
+    for said in ["1 of 3 images has an opacity (alpha), in/b.png first: it is not", "3 of 3 images have notes of the camera"] {
+        assert_eq!(ran.stderr.matches(said).count(), 1, "{}", ran.stderr);
+    }
 }
 
 #[test]
