@@ -18,6 +18,26 @@ fn a_model_that_cannot_be_written_is_refused_before_learning() {
 }
 
 #[test]
+fn a_page_that_cannot_be_written_is_refused_before_learning() {
+    let bench = Bench::with_data(2);
+    let learn = |words: &str| bench.learn(&format!("train.npy --log run.jsonl --out m.safetensors {words}"));
+    learn("--report none/p.html").refused(1, &["--report", "none/p.html", "the folder none does not exist"]);
+    learn("--test-fraction 0.5 --write-split none/s.txt").refused(1, &["--write-split", "none/s.txt"]);
+    assert!(!bench.path("run.jsonl").exists() && !bench.path("m.safetensors").exists());
+}
+
+/// Model and page are two results: that of the model is not hidden by that of the page.
+#[test]
+fn a_model_and_a_page_that_cannot_be_written_are_both_told() {
+    let bench = Bench::with_data(2);
+    let learn = "learn train.npy --limit 1 --filters 64 --size 5 --beta 0.1 --threads 1";
+    // No file may grow beyond 4 kB; the log of one sample may.
+    let limit = "trap '' XFSZ; ulimit -f 4";
+    let ran = bench.shell(&format!("{limit}; $OCSC {learn} --out m.safetensors --report p.html"));
+    ran.refused(1, &["error: m.safetensors: ", "p.html", "File too large"]);
+}
+
+#[test]
 fn inputs_are_never_written_over() {
     let bench = Bench::with_data(2);
     let [train, test] = ["train.npy", "test.npy"].map(|name| bench.read(name));

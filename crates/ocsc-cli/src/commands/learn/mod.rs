@@ -5,9 +5,9 @@ mod stream;
 mod warn;
 
 use crate::args::{Every, Learn};
-use crate::console::{self, Console, Interrupted, bytes, counted};
+use crate::console::{self, Console, Interrupted, bytes, counted, told};
 use crate::data::{Source, split_pick};
-use crate::exit::check_passed_over;
+use crate::exit::{PassedOver, check_passed_over};
 use crate::live;
 use crate::ranks::Ranks;
 use crate::run::begin::{advised, begin, is_file, new_config, say_beta, say_needs};
@@ -163,10 +163,10 @@ fn learn<T: Real>(args: &Learn, data: &ToLearn, ranks: &Ranks, live: Option<&Liv
     match trained {
         Ok(outcome) if ranks.is_first() => {
             let finished = finish(args, run.learner(), &outcome, ended.tested, &attached, console);
-            if let Some(log) = &log_path {
-                page::write(args, log, run.learner(), &outcome, &whole, tests.as_ref(), console)?;
-            }
-            finished
+            let page = log_path.as_ref().map_or(Ok(()), |log| {
+                page::write(args, log, run.learner(), &outcome, &whole, tests.as_ref(), console)
+            });
+            both(finished, page, console)
         }
         Ok(_) => Ok(()),
         Err(error) if ranks.is_first() => {
@@ -174,6 +174,22 @@ fn learn<T: Real>(args: &Learn, data: &ToLearn, ranks: &Ranks, live: Option<&Liv
             Err(rescued(error.into(), run.learner(), ended.last, out, &attached))
         }
         Err(error) => Err(error.into()),
+    }
+}
+
+/// Returns how a run ended whose model and whose page are two results, and tells what went wrong with the other.
+fn both(model: Result<()>, page: Result<()>, console: &Console) -> Result<()> {
+    match (model, page) {
+        (model, Ok(())) => model,
+        (Ok(()), page) => page,
+        (Err(passed_over), page) if passed_over.is::<PassedOver>() => {
+            console.say(told(&passed_over));
+            page
+        }
+        (model, Err(page)) => {
+            console.error(&page);
+            model
+        }
     }
 }
 
@@ -235,7 +251,7 @@ pub(crate) fn out(args: &Learn) -> Result<&Path> {
     args.out.as_deref().or(args.resume.as_deref()).context("--out: expected a model file to write")
 }
 
-/// Takes model and log for this run, and looks whether they can be written: to be told before hours of work, not after.
+/// Takes model and log for this run, and looks whether they and the page can be written: to be told before hours of work, not after.
 fn locked(args: &Learn) -> Result<Vec<Lock>> {
     let (out, log) = (out(args)?, args.log.as_deref());
     spare_inputs(args, [])?;
@@ -245,6 +261,9 @@ fn locked(args: &Learn) -> Result<Vec<Lock>> {
     if let Some(log) = log {
         locks.push(Lock::take("--log", log)?);
         remove_leftovers(log);
+    }
+    for (option, file) in [("--report", &args.report), ("--write-split", &args.write_split)] {
+        file.as_ref().map_or(Ok(()), |file| check_writable(file).context(option))?;
     }
     spare_unfinished(args, out)?;
     Ok(locks)
