@@ -10,6 +10,7 @@ use ocsc::monitor::Monitor;
 use ocsc::train::{Ended, Evaluation, Learned, Observer, Outcome, Progress, Snapshot};
 use ocsc::{Error, Real, Result, Sparsity, checkpoint};
 use ocsc_live::Camera;
+use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,8 +23,8 @@ pub(crate) struct Watch<'a> {
     pub(crate) checkpoints: Option<Checkpoints>,
     /// Takes pictures for the live page.
     live: Option<Camera<'a>>,
-    /// Sums over the current pass: objective, gap, non-zeros, samples.
-    pub(crate) pass: PassSums,
+    /// Sums over the current pass; none if a part of it is not known.
+    pass: Option<PassSums>,
     /// How sparse the codes of the current pass are, and those of the last one.
     sparsity: [Sparsity; 2],
     /// The last evaluation, and after how many samples it was made.
@@ -32,6 +33,8 @@ pub(crate) struct Watch<'a> {
     pub(crate) last: Option<Progress>,
     /// Whether the current step is in the log already, without its evaluation.
     is_logged: bool,
+    /// Whether it is in the sums over the pass already.
+    is_counted: bool,
 }
 
 /// What the observer of a run leaves.
@@ -42,7 +45,7 @@ pub(crate) struct EndedWatch {
     pub(crate) tested: Option<(usize, Evaluation)>,
     /// How sparse the codes of the last pass are, also of one that was not finished.
     pub(crate) sparsity: Sparsity,
-    /// What a checkpoint of a run that ends here must note: the step that could not be written to the log.
+    /// What a checkpoint of a run that ends here must note: the sums over its pass, and the step that could not be written to the log.
     pub(crate) notes: Notes,
 }
 
@@ -74,25 +77,41 @@ impl Checkpoints {
         }
     }
 
-    /// Writes a checkpoint, after the lines of the log that it has.
-    fn save<T: Real>(&mut self, run: &Snapshot<'_, T>, log: Option<&Log>) -> Result<()> {
+    /// Writes a checkpoint with these notes, after the lines of the log that it has.
+    fn save<T: Real>(&mut self, run: &Snapshot<'_, T>, log: Option<&Log>, notes: Notes) -> Result<()> {
         let begun = Instant::now();
         log.map_or(Ok(()), Log::flush)?;
-        checkpoint::save_attaching(&self.path, run.learner, Some(run.progress), &self.attached)?;
+        let attached = Attached { notes, ..self.attached.clone() };
+        checkpoint::save_attaching(&self.path, run.learner, Some(run.progress), &attached)?;
         (self.last, self.took, self.samples) = (Instant::now(), begun.elapsed(), Some(run.progress.samples));
         Ok(())
     }
 }
 
-/// Means over the current pass, for the `pass` line of the log.
-#[derive(Default)]
-pub(crate) struct PassSums {
+/// What the note with the sums over an unfinished pass is called.
+const PASS: &str = "pass sums";
+
+/// Sums over the current pass, for the means in the `pass` line of the log.
+#[derive(Default, Serialize, Deserialize)]
+struct PassSums {
     objective: f64,
     nonzeros: f64,
     gap: f64,
     samples: usize,
     values: usize,
     reseeded: usize,
+}
+
+impl PassSums {
+    fn add<T: Real>(&mut self, step: &Step<T>) {
+        let n = step.totals.count;
+        self.objective += step.objective() * n as f64;
+        self.nonzeros += step.nonzeros() * n as f64;
+        self.gap = self.gap.max(step.gap());
+        self.samples += n;
+        self.values += step.totals.values;
+        self.reseeded += step.update.reseeded;
+    }
 }
 
 /// Says why a run ended.
@@ -107,8 +126,17 @@ pub(crate) fn words(ended: Ended) -> &'static str {
 
 impl<'a> Watch<'a> {
     pub(crate) fn new(bar: Bar, log: Option<Log>, checkpoints: Option<Checkpoints>) -> Self {
-        let (pass, sparsity) = (PassSums::default(), [Sparsity::default(); 2]);
-        Watch { bar, log, checkpoints, live: None, pass, sparsity, test: None, last: None, is_logged: false }
+        let (pass, sparsity) = (Some(PassSums::default()), [Sparsity::default(); 2]);
+        let (is_logged, is_counted) = (false, false);
+        Watch { bar, log, checkpoints, live: None, pass, sparsity, test: None, last: None, is_logged, is_counted }
+    }
+
+    /// Goes on with a pass where a checkpoint left it, with the sums that its notes hold; checkpoints from before have none.
+    pub(crate) fn going_on(self, progress: &Progress, notes: &Notes) -> Self {
+        match progress.visited {
+            0 => self,
+            _ => Watch { pass: notes.get(PASS).and_then(|note| serde_json::from_str(note).ok()), ..self },
+        }
     }
 
     /// Shows the run on a live page.
@@ -119,10 +147,18 @@ impl<'a> Watch<'a> {
     /// Takes the progress display away, and returns what is left of the run.
     pub(crate) fn ended(mut self) -> EndedWatch {
         let unwritten = self.log.as_ref().and_then(|log| log.unwritten.clone());
-        let notes = unwritten.map(|line| (UNWRITTEN.to_owned(), line)).into_iter().collect();
+        let mut notes = self.notes();
+        notes.extend(unwritten.map(|line| (UNWRITTEN.to_owned(), line)));
         let [current, before] = self.sparsity;
         let sparsity = if current.codes > 0 { current } else { before };
         EndedWatch { last: self.last, tested: self.test.take(), sparsity, notes }
+    }
+
+    /// What a checkpoint must note for the run to go on with its pass.
+    fn notes(&self) -> Notes {
+        let begun = self.pass.as_ref().filter(|pass| pass.samples > 0);
+        let note = begun.and_then(|pass| serde_json::to_string(pass).ok());
+        note.map(|note| (PASS.to_owned(), note)).into_iter().collect()
     }
 
     fn write(&mut self, record: &Record) -> Result<()> {
@@ -136,11 +172,24 @@ impl<'a> Watch<'a> {
 }
 
 impl Watch<'_> {
+    /// Adds a step to the sums over its pass.
+    fn count<T: Real>(&mut self, step: &Step<T>) {
+        if let Some(pass) = &mut self.pass {
+            pass.add(step);
+        }
+    }
+
+    /// Writes a checkpoint now.
+    fn save<T: Real>(&mut self, run: &Snapshot<'_, T>) -> Result<()> {
+        let notes = self.notes();
+        self.checkpoints.as_mut().map_or(Ok(()), |checkpoints| checkpoints.save(run, self.log.as_ref(), notes))
+    }
+
     /// Waits if the page says so, with a checkpoint of what there is.
     fn pause<T: Real>(&mut self, run: &Snapshot<'_, T>) -> Result<()> {
         let Some(live) = self.live.as_ref().filter(|live| live.is_pause_wanted()) else { return Ok(()) };
-        if let Some(checkpoints) = self.checkpoints.as_mut().filter(|c| c.samples != Some(run.progress.samples)) {
-            checkpoints.save(run, self.log.as_ref())?;
+        if self.checkpoints.as_ref().is_some_and(|c| c.samples != Some(run.progress.samples)) {
+            self.save(run)?;
         }
         self.bar.note("paused by the live page");
         live.hold(|| !interrupted());
@@ -159,12 +208,9 @@ impl<T: Real> Observer<T> for Watch<'_> {
     fn step(&mut self, run: &Snapshot<'_, T>, step: &Step<T>) -> Result<ControlFlow<()>> {
         self.last = Some(*run.progress);
         let n = step.totals.count;
-        self.pass.objective += step.objective() * n as f64;
-        self.pass.nonzeros += step.nonzeros() * n as f64;
-        self.pass.gap = self.pass.gap.max(step.gap());
-        self.pass.samples += n;
-        self.pass.values += step.totals.values;
-        self.pass.reseeded += step.update.reseeded;
+        if !std::mem::take(&mut self.is_counted) {
+            self.count(step);
+        }
         let values = step.totals.values / n.max(1);
         step.own_codes.iter().for_each(|coded| self.sparsity[0].add(coded.code.nonzeros(), values));
         self.remember(run);
@@ -180,9 +226,9 @@ impl<T: Real> Observer<T> for Watch<'_> {
             run.progress.samples + run.progress.skipped,
             &format!("objective {:.4} per value  gap {:.2} %{test}", step.objective_per_value(), 100.0 * step.gap()),
         );
-        let is_due = |c: &&mut Checkpoints| c.due(run.progress, n) && c.samples != Some(run.progress.samples);
-        if let Some(checkpoints) = self.checkpoints.as_mut().filter(is_due) {
-            checkpoints.save(run, self.log.as_ref())?;
+        let is_due = |c: &Checkpoints| c.due(run.progress, n) && c.samples != Some(run.progress.samples);
+        if self.checkpoints.as_ref().is_some_and(is_due) {
+            self.save(run)?;
         }
         if let Some(live) = &mut self.live {
             live.step(run, step);
@@ -196,6 +242,10 @@ impl<T: Real> Observer<T> for Watch<'_> {
     fn before_test(&mut self, run: &Snapshot<'_, T>, step: Option<&Step<T>>) -> Result<()> {
         self.last = Some(*run.progress);
         let n = step.map_or(0, |step| step.totals.count);
+        if let Some(step) = step {
+            self.count(step);
+            self.is_counted = true;
+        }
         let is_due = |c: &Checkpoints| {
             c.samples != Some(run.progress.samples)
                 && (c.due(run.progress, n) || c.last.elapsed() >= WORTH * c.took || c.samples.is_none())
@@ -207,7 +257,7 @@ impl<T: Real> Observer<T> for Watch<'_> {
             log.write(&of_step(run, step))?;
             self.is_logged = true;
         }
-        self.checkpoints.as_mut().map_or(Ok(()), |checkpoints| checkpoints.save(run, self.log.as_ref()))
+        self.save(run)
     }
 
     fn testing(&mut self, done: usize, of: usize) {
@@ -227,10 +277,10 @@ impl<T: Real> Observer<T> for Watch<'_> {
 
     fn pass(&mut self, run: &Snapshot<'_, T>) -> Result<ControlFlow<()>> {
         self.remember(run);
-        let sums = std::mem::take(&mut self.pass);
+        let sums = self.pass.replace(PassSums::default());
         self.sparsity = [Sparsity::default(), self.sparsity[0]];
         let mut record = record(Event::Pass, run);
-        if sums.samples > 0 {
+        if let Some(sums) = sums.filter(|sums| sums.samples > 0) {
             record.objective = Some(sums.objective / sums.samples as f64);
             record.nonzeros = Some(sums.nonzeros / sums.samples as f64);
             record.gap = Some(sums.gap);

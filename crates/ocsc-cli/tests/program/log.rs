@@ -145,6 +145,17 @@ fn a_resumed_log_goes_on_where_the_checkpoint_was() {
         lines.iter().filter(|l| l["event"] == "step").map(|l| l["samples"].as_u64().unwrap()).collect();
     assert_eq!(steps, [1, 2, 3, 4, 5, 6]);
     assert_eq!(lines[0], serde_json::from_str::<Value>(&first).unwrap());
+    // The line of the pass is over the whole pass, also without the log.
+    bench.learn("train.npy --beta 0.1 --log whole.jsonl --out whole.safetensors").ok();
+    let figures = |lines: &[Value]| {
+        let pass = lines.iter().find(|line| line["event"] == "pass").unwrap();
+        ["objective", "gap", "nonzeros", "nonzeros_share", "reseeded"].map(|name| pass[name].as_f64().unwrap())
+    };
+    let near = |a: [f64; 5], b: [f64; 5]| a.iter().zip(b).all(|(a, b)| (a - b).abs() <= 1e-12 * b.abs());
+    assert!(near(figures(&lines), figures(&bench.log("whole.jsonl"))));
+    bench.learn(&format!("{call} --time-limit 1e-9")).ok();
+    bench.run("learn train.npy --resume m.safetensors --log other.jsonl").ok();
+    assert!(near(figures(&bench.log("other.jsonl")), figures(&bench.log("whole.jsonl"))));
     // Any other bad line is not ours to throw away.
     bench.learn(&format!("{call} --time-limit 1e-9")).ok();
     bench.write("run.jsonl", b"dear diary\n");

@@ -153,7 +153,7 @@ fn learn<T: Real>(args: &Learn, data: &ToLearn, ranks: &Ranks, live: Option<&Liv
     let out = out(args)?;
     let mut watch = Watch::new(bar, log, ranks.is_first().then(|| checkpoints(args, out, &attached)));
     let camera = live.map(|live| page::camera(live, args, run.learner(), &progress, Some(total))).transpose()?;
-    watch = watch.live(camera.map(|camera| camera.naming(|i| source.name(i))));
+    watch = watch.going_on(&progress, &recorded.notes).live(camera.map(|camera| camera.naming(|i| source.name(i))));
     console::catch_interrupts();
     let trained = run.train(&samples, tests.as_ref().map(|tests| tests as &dyn Samples<T>), &mut watch);
     let ended = watch.ended();
@@ -162,6 +162,7 @@ fn learn<T: Real>(args: &Learn, data: &ToLearn, ranks: &Ranks, live: Option<&Liv
     }
     match trained {
         Ok(outcome) if ranks.is_first() => {
+            let attached = Attached { notes: ended.notes, ..attached };
             let finished = finish(args, run.learner(), &outcome, ended.tested, &attached, console);
             let page = log_path.as_ref().map_or(Ok(()), |log| {
                 page::write(args, log, run.learner(), &outcome, &whole, tests.as_ref(), console)

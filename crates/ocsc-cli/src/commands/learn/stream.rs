@@ -67,7 +67,7 @@ pub(crate) fn learn<T: Real>(
     let total = args.data.limit.map(|limit| begun.samples + limit);
     let bar = console.progress("learning", total, begun.samples);
     let out = out(args)?;
-    let mut watch = Watch::new(bar, log, Some(checkpoints(args, out, &attached)));
+    let mut watch = Watch::new(bar, log, Some(checkpoints(args, out, &attached))).going_on(&begun, &recorded.notes);
     watch = watch.live(live.map(|live| page::camera(live, args, run.learner(), &begun, total)).transpose()?);
     let tests = tests.as_ref().map(|tests| tests as &dyn Samples<T>);
     let trained = run.train_stream(1, &mut frames, tests, &mut watch);
@@ -75,6 +75,7 @@ pub(crate) fn learn<T: Real>(
     match trained {
         Ok(outcome) => {
             sparsity::warn(&ended.sparsity, run.learner().config().beta, || None, console);
+            let attached = Attached { notes: ended.notes, ..attached };
             finish(args, run.learner(), &outcome, ended.tested, &attached, console)
         }
         Err(error) => {
