@@ -128,6 +128,15 @@ pub(crate) enum Every {
     Time(Duration),
 }
 
+impl fmt::Display for Every {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Every::Samples(samples) => samples.fmt(f),
+            Every::Time(time) => write!(f, "{}min", time.as_secs_f64() / 60.0),
+        }
+    }
+}
+
 impl FromStr for Every {
     type Err = anyhow::Error;
 
@@ -243,6 +252,9 @@ mod tests {
         assert_eq!("500".parse::<Every>().unwrap(), Every::Samples(500));
         assert_eq!("10min".parse::<Every>().unwrap(), Every::Time(Duration::from_secs(600)));
         assert_eq!("0.5 min".parse::<Every>().unwrap(), Every::Time(Duration::from_secs(30)));
+        for text in ["500", "10min", "0.5min"] {
+            assert_eq!(text.parse::<Every>().unwrap().to_string(), text);
+        }
         for bad in ["", "0", "min", "-3", "0min", "5h", "1e300min"] {
             assert!(bad.parse::<Every>().is_err(), "{bad}");
         }

@@ -10,6 +10,7 @@ use crate::data::{Axes, Channel, Source, SourceOptions, channels_before};
 use crate::memory::Limit;
 use crate::ranks::{Ranks, Sizes};
 use crate::run::tile;
+use crate::threads;
 use anyhow::{Context, Result, ensure};
 use clap::ValueEnum;
 use ocsc::checkpoint::Saved;
@@ -237,6 +238,8 @@ pub(crate) fn words(args: &Learn) -> String {
     option("--channel", Some(data.reading.channel).filter(|c| *c != Channel::Mean).map(|channel| channel.to_string()));
     option("--rate", data.reading.rate.map(|rate| rate.to_string()));
     option("--mask", data.reading.mask.as_deref().map(quoted));
+    option("--data-weights", data.reading.data_weights.as_deref().map(quoted));
+    option("--coefficient-weights", data.reading.coefficient_weights.as_deref().map(quoted));
     option("--raw", data.raw.map(|size| format!("{}x{}", size.height, size.width)));
     option(
         "--raw-format",
@@ -257,6 +260,26 @@ pub(crate) fn words(args: &Learn) -> String {
     words.extend(data.strict.then(|| "--strict".to_owned()));
     words.extend(data.skip_bad.then(|| "--skip-bad".to_owned()));
     words.join(" ")
+}
+
+/// The call that goes on with the run from the model file `out`: with the same data, and the options that no checkpoint records.
+pub(crate) fn call_to_go_on(args: &Learn, out: &Path) -> String {
+    let run = args.model.run();
+    let mut call = format!("ocsc learn {} --resume {}", words(args), quoted(out));
+    let mut option = |name: &str, value: Option<String>| {
+        if let Some(value) = value {
+            call.push_str(&format!(" {name} {value}"));
+        }
+    };
+    option("--log", args.log.as_deref().map(quoted));
+    option("--report", args.report.as_deref().map(quoted));
+    option("--write-split", args.write_split.as_deref().map(quoted));
+    option("--test-every", args.test_every.map(|n| n.to_string()));
+    option("--checkpoint-every", args.checkpoint_every.map(|every| every.to_string()));
+    option("--stop-tol", run.stop_tol.map(|tol| tol.to_string()));
+    option("--memory-limit", run.memory_limit.map(|bytes| bytes.to_string()));
+    option("--threads", threads::asked().map(|n| n.to_string()));
+    call
 }
 
 /// Splits what the call holds out, or opens what it tests on.

@@ -229,6 +229,36 @@ fn a_time_limit_is_no_failure() {
     bench.learn("train.npy --time-limit 1e300 --limit 1 --out m.safetensors").ok();
 }
 
+/// The call that is advised does what the interrupted one would have done.
+#[test]
+fn the_call_to_go_on_has_all_that_no_checkpoint_records() {
+    let bench = Bench::with_data(6);
+    write_npy(&bench.path("weights.npy"), &ndarray::Array2::<f32>::ones((16, 16)));
+    let call = "train.npy --data-weights weights.npy --beta 0.1 --test test.npy --test-every 2 --checkpoint-every 3 --stop-tol 1e-9 \
+                --log run.jsonl --report p.html --out m.safetensors";
+    let ran = bench.learn(&format!("{call} --time-limit 1e-9")).ok();
+    let advice = ran.stderr.lines().find_map(|line| line.strip_prefix("to go on: ocsc ")).unwrap();
+    for option in [
+        "--data-weights weights.npy",
+        "--test test.npy",
+        "--test-every 2",
+        "--checkpoint-every 3",
+        "--stop-tol 0.000000001",
+        "--log run.jsonl",
+        "--report p.html",
+        "--threads 1",
+        "--resume m.safetensors",
+    ] {
+        assert!(advice.contains(option), "`{option}` is not in {advice}");
+    }
+    bench.run(advice).ok();
+    let lines = bench.log("run.jsonl");
+    super::log::check(&lines);
+    let tested = lines.iter().filter(|l| l["event"] == "step" && l["test_objective"].is_f64());
+    assert!(tested.map(|l| l["samples"].as_u64().unwrap()).eq([2, 4]));
+    assert!(bench.path("p.html").exists());
+}
+
 #[test]
 fn other_data_cannot_go_on_in_the_middle_of_a_pass() {
     let bench = Bench::with_data(4);

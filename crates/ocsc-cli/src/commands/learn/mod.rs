@@ -213,7 +213,7 @@ pub(crate) fn finish<T: Real>(
     let is_learned = progress.of > 0 && progress.visited == progress.of && progress.pass + 1 == learner.config().passes;
     if unfinished {
         let what = if is_learned { "to evaluate the model" } else { "to go on" };
-        console.say(format!("{what}: ocsc learn {} --resume {}", dataset::words(args), out.display()));
+        console.say(format!("{what}: {}", dataset::call_to_go_on(args, out)));
     }
     if outcome.ended == Ended::Stopped {
         let samples = counted(progress.samples, "sample");
