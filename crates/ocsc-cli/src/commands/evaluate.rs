@@ -158,7 +158,7 @@ fn evaluated<T: Real>(args: &Evaluate, ranks: &Ranks, console: &Console) -> Resu
     fidelity.all_gather(ranks.comm());
     let (psnr, original) = (fidelity.psnr(), fidelity.to_string());
     let beta_max = || BetaMax::of_filters(&config, &saved.dictionary, &samples, false).ok();
-    let is_asked = ranks.is_first() && coded.sparsity().is_mostly_empty();
+    let is_asked = ranks.is_first() && sparsity::needs_beta_max(&coded.sparsity());
     let (psnr_original, psnr_original_peak) = (psnr.map(|p| p.0), psnr.map(|p| p.1));
     let (beta, beta_max) = (config.beta, if is_asked { beta_max() } else { None });
     if let Some(path) = &args.csv {

@@ -33,6 +33,11 @@ pub(crate) fn percent(share: f64) -> String {
     }
 }
 
+/// Returns whether codes are warned of, with a ratio to try that depends on the largest useful beta.
+pub(crate) fn needs_beta_max(sparsity: &Sparsity) -> bool {
+    sparsity.is_mostly_empty() || sparsity.is_dense()
+}
+
 /// Warns of codes that are mostly empty or hardly sparse. `beta_max` is asked for where it would tell why.
 pub(crate) fn warn(sparsity: &Sparsity, beta: f64, beta_max: impl FnOnce() -> Option<BetaMax>, console: &Console) {
     if let Some(warning) = warning(sparsity, beta, beta_max, false) {
@@ -60,6 +65,8 @@ fn warning(
     from_random: bool,
 ) -> Option<String> {
     let ratio = DEFAULT_RATIO;
+    // Of the largest useful beta, if that is known.
+    let used = |of: Option<BetaMax>| of.filter(|of| of.median > 0.0).map(|of| beta / of.median);
     if sparsity.is_mostly_empty() {
         let empty = part(sparsity.empty, sparsity.codes, "code", ["is", "are"]);
         return Some(match beta_max() {
@@ -73,9 +80,10 @@ fn warning(
             Some(_) if from_random => format!(
                 "warning: {empty} all zeros, as the filters are hardly other than the random ones they began as; try --init patches"
             ),
-            _ => format!(
-                "warning: beta {} is large for these data: {empty} all zeros; try --beta-ratio {ratio}, or a smaller one",
-                digits(beta)
+            of => format!(
+                "warning: beta {} is large for these data: {empty} all zeros; try --beta-ratio {}, or a smaller one",
+                digits(beta),
+                smaller(used(of))
             ),
         });
     }
@@ -83,10 +91,35 @@ fn warning(
     sparsity.is_dense().then(|| {
         format!(
             "warning: beta {} is small for these data: the codes have as many non-zeros as {share} of the values; try \
-             --beta-ratio {ratio}, or a larger one",
-            digits(beta)
+             --beta-ratio {}, or a larger one",
+            digits(beta),
+            larger(used(beta_max()))
         )
     })
+}
+
+/// How near two ratios are that are the same but for rounding.
+const SAME: f64 = 0.01;
+
+/// Returns a ratio to try that is larger than the one used: the default, or twice as much.
+fn larger(used: Option<f64>) -> String {
+    match used.filter(|used| *used >= DEFAULT_RATIO * (1.0 - SAME)) {
+        // With a ratio of 1 all codes are zeros.
+        Some(used) => two_digits((2.0 * used).min(0.5 + 0.5 * used)),
+        None => DEFAULT_RATIO.to_string(),
+    }
+}
+
+/// Returns a ratio to try that is smaller than the one used: the default, or half as much.
+fn smaller(used: Option<f64>) -> String {
+    match used.filter(|used| *used <= DEFAULT_RATIO * (1.0 + SAME)) {
+        Some(used) => two_digits(0.5 * used),
+        None => DEFAULT_RATIO.to_string(),
+    }
+}
+
+fn two_digits(number: f64) -> String {
+    digits(format!("{number:.1e}").parse().unwrap_or(number))
 }
 
 /// Returns the settings with the beta that the call asks for as a fraction of the largest useful one for its samples; the first
@@ -144,6 +177,9 @@ mod tests {
         let empty = warning(&sparse(9, 20), 1.0, || None, false).unwrap();
         assert!(empty.contains("9 of 10 codes are all zeros") && empty.contains("try --beta-ratio 0.1"), "{empty}");
         let dense = warning(&sparse(0, 620), 0.01, || None, true).unwrap();
-        assert!(dense.contains("62.0 % of the values") && dense.contains("--beta-ratio"), "{dense}");
+        assert!(dense.contains("62.0 % of the values") && dense.contains("--beta-ratio 0.1,"), "{dense}");
+        // Nobody is advised to try what was tried.
+        assert_eq!([0.05, 0.0999999, 0.1, 0.13, 0.9].map(|used| larger(Some(used))), ["0.1", "0.2", "0.2", "0.26", "0.95"]);
+        assert_eq!([0.3, 0.1000001, 0.1, 0.013].map(|used| smaller(Some(used))), ["0.1", "0.05", "0.05", "0.0065"]);
     }
 }

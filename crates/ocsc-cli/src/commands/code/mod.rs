@@ -12,7 +12,7 @@ use crate::run::folder::{make_folder, say_existing};
 use crate::run::model::{self, Prepared, check_masked, precision_advice};
 use crate::run::outputs::{Outputs, is_same};
 use crate::run::pipe;
-use crate::run::sparsity;
+use crate::run::sparsity::{self, needs_beta_max};
 use anyhow::{Context, Result, bail, ensure};
 use ocsc::beta::BetaMax;
 use ocsc::checkpoint::Saved;
@@ -92,7 +92,7 @@ fn code<T: Real>(args: &Code, ranks: &Ranks, console: &Console) -> Result<()> {
     }
     tally.all_gather(ranks.comm())?;
     let beta_max = || BetaMax::of_filters(&config, &saved.dictionary, &samples, false).ok();
-    let beta_max = if ranks.is_first() && tally.sparsity.is_mostly_empty() { beta_max() } else { None };
+    let beta_max = if ranks.is_first() && needs_beta_max(&tally.sparsity) { beta_max() } else { None };
     tally.report(Some(source.len()), beta_max, console)
 }
 
@@ -338,8 +338,7 @@ impl<'a> Tally<'a> {
         Ok(())
     }
 
-    /// Says what was done, of `total` samples if that is known; `beta_max` is theirs, where the codes are mostly empty and it is
-    /// known.
+    /// Says what was done, of `total` samples if that is known; `beta_max` is theirs, where the codes are warned of and it is known.
     pub(crate) fn report(self, total: Option<usize>, beta_max: Option<BetaMax>, console: &Console) -> Result<()> {
         let Tally { args, config, bar, samples, gap, sparsity, unconverged, outliers, skipped, .. } = self;
         drop(bar);
