@@ -188,7 +188,8 @@ pub(crate) struct DataArgs {
     pub(crate) data: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) reading: Reading,
-    /// Pass over samples that are smaller than the filters
+    /// Pass over samples that are smaller than the filters as if they were not there; without this option they are reported as those
+    /// that cannot be read
     #[arg(long)]
     pub(crate) skip_small: bool,
     /// Take only the first N samples
@@ -197,7 +198,7 @@ pub(crate) struct DataArgs {
     /// Take only N samples (of those that --limit leaves), drawn at random by the seed
     #[arg(long, value_parser = at_least_one, value_name = "N")]
     pub(crate) subset: Option<usize>,
-    /// Stop at a sample that cannot be read or does not fit, instead of reporting it and going on without it
+    /// Stop at a sample that cannot be read or is smaller than the filters, instead of reporting it and going on without it
     #[arg(long)]
     pub(crate) strict: bool,
     /// End with exit code 0 although samples were passed over; without this option it is 3

@@ -67,6 +67,7 @@ use axes::Convention;
 use crop::Crop;
 use format::{Content, Header, ReadOptions};
 use guard::guarded;
+use ocsc::text::extent;
 use ocsc::{Config, Error, Real, Sample, Samples};
 use stack::Stack;
 use std::collections::{BTreeMap, HashMap};
@@ -152,6 +153,8 @@ pub(crate) struct Source {
     options: ReadOptions,
     /// The channels that samples must have, or be brought to; as they are if none.
     channels: Option<usize>,
+    /// The size of the filters, if smaller samples are to be taken for such that cannot be read.
+    least: Option<[usize; 3]>,
 }
 
 /// The pieces of samples.
@@ -243,6 +246,7 @@ impl Source {
             files,
             options: reading,
             channels,
+            least: None,
         };
         ensure!(
             !(source.is_masked() && resize.is_some()),
@@ -387,8 +391,9 @@ impl Source {
             self.masks.as_ref().map_or(Ok(()), |masks| masks.check(number, part, size))?;
             self.resize.map_or(Ok(size), |resize| resize.size(size))
         });
-        let size = size.map_err(|e| anyhow!("{}: {}", part.name(i), told(&e)))?;
-        Ok(self.crop.map_or(size, |crop| crop.size(size)))
+        let size = size.map(|size| self.crop.map_or(size, |crop| crop.size(size)));
+        let size = size.and_then(|size| self.ensure_least(size).map(|()| size));
+        size.map_err(|e| anyhow!("{}: {}", part.name(i), told(&e)))
     }
 
     /// How the axes of sample `index` were understood, if there was a choice, for messages about its size.
@@ -451,11 +456,23 @@ impl Source {
                 Some(crop) => cut(crop, sample)?,
                 None => sample,
             };
+            self.ensure_least(sample.shape().spatial())?;
             match &self.coefficient_weights {
                 Some(weights) => Ok(sample.with_coefficient_weights(weights.iter().map(|w| T::of(*w)).collect())?),
                 None => Ok(sample),
             }
         })
+    }
+
+    /// The same samples, of which those that are smaller than a filter on some axis cannot be read.
+    pub(crate) fn refusing_smaller(self, filter: [usize; 3]) -> Source {
+        Source { least: Some(filter), ..self }
+    }
+
+    fn ensure_least(&self, size: [usize; 3]) -> Result<()> {
+        let Some(least) = self.least.filter(|least| !fits(size, *least)) else { return Ok(()) };
+        let (least, size) = (extent(&least), extent(&size));
+        bail!("expected at least the filters' size {least} on every axis, found {size}")
     }
 
     fn beyond(&self, index: usize) -> String {
@@ -599,6 +616,11 @@ impl<T: Real> Samples<T> for Source {
     fn name(&self, index: usize) -> String {
         Source::name(self, index)
     }
+}
+
+/// Whether a sample of this depth, height and width is at least as large as a filter on every axis.
+pub(crate) fn fits(sample: [usize; 3], filter: [usize; 3]) -> bool {
+    sample.iter().zip(filter).all(|(s, f)| *s >= f)
 }
 
 /// A picture (true) or recording that cannot be read; not if the machine is to blame, and the file may be whole.

@@ -1,6 +1,6 @@
 //! Choosing among the samples of a source: the first, some at random, or those that are large enough.
 
-use super::{Crop, Pieces, Source};
+use super::{Crop, Pieces, Source, fits};
 use anyhow::Result;
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
@@ -72,7 +72,7 @@ impl Source {
         let (mut fitting, mut small) = (Vec::new(), None);
         self.read_headers(0..self.len(), 1);
         for i in 0..self.len() {
-            if self.size(i).map_or(true, |size| size.iter().zip(filter).all(|(s, f)| *s >= f)) {
+            if self.size(i).map_or(true, |size| fits(size, filter)) {
                 fitting.push(i);
             } else {
                 small = small.or(Some(i));

@@ -6,7 +6,7 @@
 
 use crate::args::{DataArgs, Evaluate, Learn, ModelArgs, Size};
 use crate::console::{Console, counted, share};
-use crate::data::{Axes, Channel, Source, SourceOptions, channels_before};
+use crate::data::{Axes, Channel, Source, SourceOptions, channels_before, fits};
 use crate::memory::Limit;
 use crate::ranks::{Ranks, Sizes};
 use crate::run::tile;
@@ -157,6 +157,7 @@ fn for_coding_those(
     ranks.check_same(&source)?;
     let source = alike(&source, &config.preprocess, Some(filter.channels), ranks, console)?;
     let sizes = sizes(ranks, &source, false)?;
+    let (source, sizes) = without_small(source, sizes, filter.spatial(), args.strict);
     check_sizes(&source, &sizes, filter)?;
     Ok((source, sizes))
 }
@@ -183,16 +184,28 @@ pub(crate) fn sizes(ranks: &Ranks, source: &Source, strict: bool) -> Result<Size
     ranks.sizes(source, |size| if strict { size.map(Some) } else { Ok(size.ok()) })
 }
 
+/// Takes samples that are smaller than the filters for such that cannot be read, unless all are, or the call is strict: those are
+/// refused at once.
+pub(crate) fn without_small(source: Source, sizes: Sizes, filter: [usize; 3], strict: bool) -> (Source, Sizes) {
+    let is_known = |size: &[u32; 3]| *size != [0; 3];
+    let is_small = |size: &[u32; 3]| is_known(size) && !fits(size.map(|n| n as usize), filter);
+    let some_fit = sizes.iter().any(|size| is_known(size) && !is_small(size));
+    if strict || !some_fit || !sizes.iter().any(is_small) {
+        return (source, sizes);
+    }
+    let sizes = sizes.into_iter().map(|size| if is_small(&size) { [0; 3] } else { size }).collect();
+    (source.refusing_smaller(filter), sizes)
+}
+
 /// Checks that all samples whose sizes are known are at least as large as the filters.
 fn check_sizes(source: &Source, sizes: &Sizes, filter: Shape) -> Result<()> {
     let known = sizes.iter().enumerate().filter(|(_, size)| **size != [0; 3]);
     for (i, size) in known {
         let size = size.map(|n| n as usize);
-        let fits = size.iter().zip(filter.spatial()).all(|(s, f)| *s >= f);
         let (expected, found) = (extent(&filter.spatial()), extent(&size));
         let reading = source.reading(i).map_or(String::new(), |reading| format!(" ({reading})"));
         ensure!(
-            fits,
+            fits(size, filter.spatial()),
             "{}{reading}: expected at least the filters' size {expected} on every axis, found {found}; {SKIP}",
             source.name(i)
         );
@@ -317,7 +330,7 @@ fn split(
 }
 
 /// Depth, height and width of the filters that a new run will learn.
-fn filter_size(args: &Learn, rank: usize) -> Result<[usize; 3]> {
+pub(crate) fn filter_size(args: &Learn, rank: usize) -> Result<[usize; 3]> {
     match args.model.init.as_str() {
         "random" | "patches" => Ok(Shape::from_axes(1, &args.model.filter_shape(rank)?)?.spatial()),
         file => for_init(Path::new(file), rank)?.size(0),

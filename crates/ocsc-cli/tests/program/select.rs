@@ -133,8 +133,16 @@ fn small_samples_are_refused_or_passed_over() {
     pictures(&bench, "photos", 3, 1);
     picture(4, 30, 9).save(bench.path("photos/2.png")).unwrap();
     let small = ["photos/2.png", "5x5", "30x4", "--skip-small"];
-    bench.learn("photos --out m.safetensors").refused(1, &small);
+    bench.learn("photos --strict --out m.safetensors").refused(1, &small);
+    bench.learn("photos/2.png --out m.safetensors").refused(1, &small);
     assert!(!bench.path("m.safetensors").exists());
+    // One small icon is one bad sample, as a damaged file is.
+    let skipped = "skipped: photos/2.png: expected at least the filters' size 5x5 on every axis, found 30x4";
+    for start in ["random", "patches"] {
+        let ran = bench.learn(&format!("photos --init {start} --passes 2 --json --out m.safetensors")).passed_over();
+        assert_eq!(ran.stderr.matches(skipped).count(), 1, "{}", ran.stderr);
+        assert_eq!(ran.json()["skipped"], 2, "{}", ran.stdout);
+    }
     let ran = bench.learn("photos --skip-small --out m.safetensors --json").ok();
     let said = "1 of 3 samples is smaller than the filters (5x5) and passed over, photos/2.png first";
     assert!(ran.stderr.contains(said), "{}", ran.stderr);
@@ -142,13 +150,18 @@ fn small_samples_are_refused_or_passed_over() {
     // The limit counts those that are left.
     assert_eq!(bench.learn("photos --skip-small --limit 2 --out m.safetensors --json").ok().json()["samples"], 2);
     bench
-        .learn("photos/1.png --test photos --out m.safetensors")
+        .learn("photos/1.png --test photos --strict --out m.safetensors")
         .refused(1, &["--test", "photos/2.png", "--skip-small"]);
+    let tested = bench.learn("photos/1.png --test photos --out m.safetensors --json").passed_over();
+    assert_eq!(tested.json()["test"]["skipped"], 1);
     let tested = bench.learn("photos/1.png --test photos --skip-small --out m.safetensors --json").ok();
     assert_eq!(tested.json()["test"]["samples"], 2);
     for command in ["evaluate m.safetensors photos", "code m.safetensors photos --out codes"] {
-        bench.run(command).refused(1, &small);
+        bench.run(&format!("{command} --strict")).refused(1, &small);
         assert!(!bench.path("codes").exists());
+        let ran = bench.run(&format!("{command} --json")).passed_over();
+        assert!(ran.stderr.contains(skipped), "{}", ran.stderr);
+        assert_eq!((ran.json()["samples"].as_u64(), ran.json()["skipped"].as_u64()), (Some(2), Some(1)));
         let ran = bench.run(&format!("{command} --skip-small --json")).ok();
         assert!(ran.stderr.contains(said), "{}", ran.stderr);
         assert_eq!(ran.json()["samples"], 2);

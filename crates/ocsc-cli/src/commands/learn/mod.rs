@@ -107,11 +107,17 @@ fn learn<T: Real>(args: &Learn, data: &ToLearn, ranks: &Ranks, live: Option<&Liv
         ensure_reading(whole, args)?;
     }
     let learns = config.passes > 0;
+    let filter = match &saved {
+        Some(saved) => saved.dictionary.shape().spatial(),
+        None => dataset::filter_size(args, source.rank())?,
+    };
     let sizes = if learns { dataset::sizes(ranks, source, args.data.strict)? } else { Vec::new() };
-    let data = (learns && ranks.is_first()).then(|| fingerprint::of_set(args, &config, source, tile.as_ref(), &sizes));
+    let (source, sizes) = &dataset::without_small(source.clone(), sizes, filter, args.data.strict);
+    let whole = &source.whole();
+    let data = (learns && ranks.is_first()).then(|| fingerprint::of_set(args, &config, source, tile.as_ref(), sizes));
     let attached = Attached { samples: learns.then(|| whole.len()), data, ..Attached::default() };
     let recorded = saved.as_ref().map(|saved| saved.attached.clone()).unwrap_or_default();
-    let samples = Prepared::new(source, &config.preprocess).sized(&sizes);
+    let samples = Prepared::new(source, &config.preprocess).sized(sizes);
     let whole = Prepared::new(whole, &config.preprocess);
     let run = ranks.run(begin(args, config.clone(), saved, source.rank(), console)?);
     let mut run = run.start_in_pieces(&samples, &whole).map_err(|error| advised(error, |i| source.reading(i)))?;
@@ -129,6 +135,8 @@ fn learn<T: Real>(args: &Learn, data: &ToLearn, ranks: &Ranks, live: Option<&Liv
         Some(test) if learns => dataset::sizes(ranks, test, args.data.strict).context("--test")?,
         _ => Vec::new(),
     };
+    let small = test.map(|test| dataset::without_small(test, test_sizes, filter, args.data.strict));
+    let (test, test_sizes) = small.map_or((None, Vec::new()), |(test, sizes)| (Some(test), sizes));
     let tests = test.as_ref().map(|test| Prepared::new(test, &config.preprocess).sized(&test_sizes));
     if let Some((tests, source)) = tests.as_ref().zip(test.as_ref()).filter(|_| learns) {
         run.check_test(tests).map_err(|error| advised(error, |i| source.reading(i))).context("--test")?;
