@@ -2,8 +2,8 @@
 
 use ocsc::monitor::Monitor;
 use std::io::Write;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 /// The exit code of whatever was interrupted.
@@ -22,6 +22,9 @@ static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 static WAITING: AtomicBool = AtomicBool::new(false);
 /// When the first wish to stop came.
 static FIRST: OnceLock<Instant> = OnceLock::new();
+
+/// What to say of a signal that ends the program at once, before a command listens.
+static AT_ONCE: Mutex<Option<&'static str>> = Mutex::new(None);
 
 /// The run was interrupted, and left what it had.
 #[derive(Debug)]
@@ -61,9 +64,17 @@ pub(crate) fn catch_interrupts() {
     LISTENING.store(true, SeqCst);
 }
 
+/// Says from here on of a signal that ends the program at once what was lost.
+pub(crate) fn say_at_once(words: &'static str) {
+    *AT_ONCE.lock().unwrap_or_else(|e| e.into_inner()) = Some(words);
+}
+
 /// A signal came; this is a thread of its own.
 fn heard() {
     if !LISTENING.load(SeqCst) {
+        if let Some(words) = *AT_ONCE.lock().unwrap_or_else(|e| e.into_inner()) {
+            let _ = writeln!(std::io::stderr(), "\nerror: {words}");
+        }
         end_now();
     }
     if INTERRUPTED.swap(true, SeqCst) {

@@ -40,6 +40,7 @@ pub fn main() -> ExitCode {
     let args = Args::parse();
     let console = Console::new(args.common.quiet);
     handle_signals(|why| console.say(why));
+    interrupt::say_at_once("interrupted");
     match dispatch(args, &console) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => ExitCode::from(exit::report(&error, &console)),

@@ -72,6 +72,24 @@ fn a_signal_that_comes_twice_at_once_counts_once() {
     goes_on(&bench);
 }
 
+/// Before there is anything to save, a signal ends the program at once, but not without a word.
+#[test]
+fn a_signal_before_the_first_sample_is_answered() {
+    for name in ["INT", "TERM"] {
+        let bench = Bench::new();
+        write_npy(&bench.path("train.npy"), &stack(40, 400, 400, 5));
+        let mut child = bench.spawn_words("learn train.npy --test-fraction 0.1 --threads 1 --out m.safetensors");
+        // What is said before the first sample is read.
+        wait_until("a split", || bench.text("spawned.stderr").contains("held out"));
+        signal(&child, name);
+        assert_eq!(child.wait().unwrap().code(), Some(130), "{name}");
+        let stderr = bench.text("spawned.stderr");
+        let said = "error: interrupted before the first sample: nothing was learned";
+        assert_eq!(stderr.matches(said).count(), 1, "{stderr}");
+        assert!(!bench.path("m.safetensors").exists());
+    }
+}
+
 /// Waits until something is so.
 fn wait_until(what: &str, is_so: impl Fn() -> bool) {
     let start = Instant::now();

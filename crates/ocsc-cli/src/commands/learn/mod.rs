@@ -8,6 +8,7 @@ use crate::args::{Every, Learn};
 use crate::console::{self, Console, Interrupted, bytes, counted, told};
 use crate::data::{Source, split_pick};
 use crate::exit::{PassedOver, check_passed_over};
+use crate::interrupt::say_at_once;
 use crate::live;
 use crate::ranks::Ranks;
 use crate::run::begin::{advised, begin, is_file, new_config, say_beta, say_needs};
@@ -36,6 +37,9 @@ const CHECKPOINTS: Every = Every::Time(Duration::from_secs(600));
 pub fn run(args: &Learn, ranks: &Ranks, console: &Console) -> Result<()> {
     // The parser gives up on this where other options conflict with --resume.
     ensure!(!args.other_data || args.resume.is_some(), "--other-data: expected --resume with it");
+    if ranks.is_first() {
+        say_at_once("interrupted before the first sample: nothing was learned");
+    }
     let live = if ranks.is_first() { live::open(&args.live, console)? } else { None };
     let done = run_watched(args, ranks, live.as_ref(), console);
     live::leave(live, done.is_ok(), console);
