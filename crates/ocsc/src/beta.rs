@@ -160,11 +160,8 @@ impl<'a, T: Real> Chosen<'a, T> {
             None => {
                 let first =
                     self.items.first().map_or(String::new(), |(i, _)| format!(", {} first", self.samples.name(*i)));
-                Err(Error::invalid(
-                    "beta_ratio",
-                    "samples with a beta to take the ratio of",
-                    format!("samples of zeros{first}"),
-                ))
+                let found = format!("samples of zeros{first}");
+                Err(Error::invalid("beta_ratio", "samples that are not all zeros", found))
             }
         }
     }

@@ -172,7 +172,7 @@ pub(crate) struct Demo {
     #[arg(long, default_value_t = 1, value_name = "N")]
     pub(crate) passes: usize,
     /// Seeds the images, the initial dictionary and the visiting order
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, default_value_t = 0, allow_negative_numbers = true)]
     pub(crate) seed: u64,
     #[command(flatten)]
     pub(crate) live: LiveArgs,

@@ -33,7 +33,7 @@ pub(crate) struct Restoring {
     #[arg(long, value_name = "CLEAN")]
     pub(crate) reference: Option<PathBuf>,
     /// Which patches are learned from
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, default_value_t = 0, allow_negative_numbers = true)]
     pub(crate) seed: u64,
     /// Do not restore again what is in the folder already, under the name that it would get. A picture there of another size than the
     /// result would have is refused; whether it was made of the same image, with the same options, is not checked

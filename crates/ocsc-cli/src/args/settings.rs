@@ -235,7 +235,12 @@ fn flag(setting: &Setting, name: String) -> Arg {
     match setting.kind {
         Kind::Switch => arg.action(ArgAction::SetTrue),
         _ => {
-            let arg = arg.value_parser(parser(setting));
+            // What is wrong with -1 is for the parser to say: it is no option.
+            let is_number = !matches!(
+                setting.kind,
+                Kind::Lengths | Kind::Sizes | Kind::Choice(_) | Kind::Text | Kind::OptionalText
+            );
+            let arg = arg.value_parser(parser(setting)).allow_negative_numbers(is_number);
             setting.value_name.map_or(arg.clone(), |name| arg.value_name(name))
         }
     }

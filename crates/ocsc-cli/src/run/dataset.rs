@@ -4,7 +4,7 @@
 //! call says so; and of those to learn from, `--limit` and `--subset` choose. So runs that differ in these test on the
 //! same samples.
 
-use crate::args::{DataArgs, Evaluate, Learn, ModelArgs, Size};
+use crate::args::{DataArgs, Evaluate, Learn, ModelArgs, Size, Tile};
 use crate::console::{Console, counted, share};
 use crate::data::{Axes, Channel, Source, SourceOptions, channels_before, fits};
 use crate::memory::Limit;
@@ -55,6 +55,9 @@ pub(crate) fn for_learning(args: &Learn, resumed: Option<&Saved<f32>>, console: 
     }
     let source = chosen(source, &args.data, seed);
     let tile = tile::chosen(args, resumed, &source, || filter_size(args, source.rank()))?;
+    if let (Some(Tile::Pieces(size)), None) = (&args.tile, resumed) {
+        check_tile(size, source.rank(), filter_size(args, source.rank())?)?;
+    }
     let source = match (&tile, args.crops_per_sample) {
         (None, None) => source,
         (tile, count) => source.in_pieces(tile.as_ref().map(Size::lengths), count).context("--tile")?,
@@ -63,6 +66,19 @@ pub(crate) fn for_learning(args: &Learn, resumed: Option<&Saved<f32>>, console: 
         say_tile(&source, tile, console);
     }
     Ok(ToLearn { source, test, tile })
+}
+
+/// Checks that pieces of a size that the call names are at least as large as the filters.
+fn check_tile(size: &Size, rank: usize, filter: [usize; 3]) -> Result<()> {
+    let lengths = filter[3 - rank..].to_vec();
+    // Of other lengths than the data have axes, more is said where they are cut.
+    let pieces = size.axes(rank).unwrap_or_else(|_| lengths.clone());
+    ensure!(
+        pieces.iter().zip(&lengths).all(|(piece, length)| piece >= length),
+        "--tile {size}: expected pieces of at least the filters' size {}",
+        extent(&filter)
+    );
+    Ok(())
 }
 
 /// Says what pieces samples are learned from in that the call says nothing of.

@@ -1,6 +1,6 @@
 //! Bad options: exit code 2 from the parser, 1 where the data decide; always a message that says what was expected.
 
-use crate::common::Bench;
+use crate::common::{Bench, write_npy};
 
 #[test]
 fn options_out_of_range() {
@@ -99,4 +99,18 @@ fn nonnegative_codes_with_a_method_that_does_not_learn_so() {
         assert!(!bench.path("m").exists());
     }
     bench.run(learn).ok();
+}
+
+/// The reason is said, and no way around it that leads nowhere.
+#[test]
+fn refusals_blame_what_is_wrong() {
+    let bench = Bench::with_data(2);
+    let ran = bench.learn("train.npy --seed -1 --out m").refused(2, &["--seed", "a whole number from 0 up"]);
+    assert!(!ran.stderr.contains("-- -1"), "{}", ran.stderr);
+    let ran = bench.learn("train.npy --beta -0.5 --out m").refused(2, &["--beta", "above 0"]);
+    assert!(!ran.stderr.contains("-- -0.5"), "{}", ran.stderr);
+    let ran = bench.learn("train.npy --tile 4 --out m").refused(1, &["--tile 4", "the filters' size 5x5"]);
+    assert!(!ran.stderr.contains("--axes"), "{}", ran.stderr);
+    write_npy(&bench.path("zeros.npy"), &ndarray::Array3::<f32>::zeros((3, 16, 16)));
+    bench.learn("zeros.npy --out m").refused(1, &["expected samples that are not all zeros", "zeros.npy[0] first"]);
 }
