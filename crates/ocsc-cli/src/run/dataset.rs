@@ -4,7 +4,7 @@
 //! call says so; and of those to learn from, `--limit` and `--subset` choose. So runs that differ in these test on the
 //! same samples.
 
-use crate::args::{DataArgs, Evaluate, Learn, ModelArgs, Size, Tile};
+use crate::args::{DataArgs, Evaluate, Learn, ModelArgs, Reading, Size, Tile};
 use crate::console::{Console, counted, share};
 use crate::data::{Axes, Channel, Source, SourceOptions, channels_before, fits};
 use crate::memory::Limit;
@@ -173,6 +173,7 @@ fn for_coding_those(
     ranks.check_same(&source)?;
     let source = alike(&source, &config.preprocess, Some(filter.channels), ranks, console)?;
     let sizes = sizes(ranks, &source, false)?;
+    say_idle_crop(&args.reading, &source, &sizes, console);
     let (source, sizes) = without_small(source, sizes, filter.spatial(), args.strict);
     check_sizes(&source, &sizes, filter)?;
     Ok((source, sizes))
@@ -198,6 +199,21 @@ fn say_recorded(options: &SourceOptions, config: &Config, source: &Source, conso
 /// unless the call is strict.
 pub(crate) fn sizes(ranks: &Ranks, source: &Source, strict: bool) -> Result<Sizes> {
     ranks.sizes(source, |size| if strict { size.map(Some) } else { Ok(size.ok()) })
+}
+
+/// Says of a crop that is larger than all samples that it leaves them as they are.
+pub(crate) fn say_idle_crop(reading: &Reading, source: &Source, sizes: &Sizes, console: &Console) {
+    let Some(crop) = &reading.crop else { return };
+    let rank = source.rank();
+    // A sample that was cut has the length of the crop on some axis.
+    let Ok(lengths) = crop.axes(rank) else { return };
+    let is_whole = |size: &&[u32; 3]| size[3 - rank..].iter().zip(&lengths).all(|(n, length)| (*n as usize) < *length);
+    let known: Vec<&[u32; 3]> = sizes.iter().filter(|size| **size != [0; 3]).collect();
+    let largest = known.iter().max_by_key(|size| size.iter().map(|n| u64::from(*n)).product::<u64>());
+    if let Some(largest) = largest.filter(|_| known.iter().all(is_whole)) {
+        let largest = extent(&largest.map(|n| n as usize));
+        console.say(format!("--crop {crop} cuts nothing: the largest sample is of {largest}"));
+    }
 }
 
 /// Takes samples that are smaller than the filters for such that cannot be read, unless all are, or the call is strict: those are

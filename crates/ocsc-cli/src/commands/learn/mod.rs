@@ -116,6 +116,7 @@ fn learn<T: Real>(args: &Learn, data: &ToLearn, ranks: &Ranks, live: Option<&Liv
         None => dataset::filter_size(args, source.rank())?,
     };
     let sizes = if learns { dataset::sizes(ranks, source, args.data.strict)? } else { Vec::new() };
+    dataset::say_idle_crop(&args.data.reading, source, &sizes, console);
     let (source, sizes) = &dataset::without_small(source.clone(), sizes, filter, args.data.strict);
     let whole = &source.whole();
     let data = (learns && ranks.is_first()).then(|| fingerprint::of_set(args, &config, source, tile.as_ref(), sizes));
