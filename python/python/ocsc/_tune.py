@@ -32,7 +32,8 @@ class Tuned:
         ``nonzeros_share``, ``error`` (root mean square, relative to the standard deviation of the hidden values),
         ``standard_error`` (over samples) and ``seconds``.
     beta, ratio : float
-        The recommended beta, and its ratio to the smallest one with all-zero codes: for ``OnlineCSC(beta_ratio=...)``.
+        The recommended beta, and its ratio to the smallest one with all-zero codes: to code with, and with ``relearn=True`` to
+        learn with, as ``OnlineCSC(beta_ratio=...)``.
     n_filters, filter_shape
         The recommended number and size of filters, of those that were tried.
     error : float

@@ -111,7 +111,7 @@ pub(crate) enum Command {
     Demosaic(Demosaic),
     /// Choose beta, and the number and size of filters, by predicting hidden values
     #[command(
-        after_help = "Examples:\n  ocsc tune photos/ --out tune.png\n  ocsc tune photos/ --try-filters 25,50,100 --try-size 7,11\n  ocsc tune signals.npy --model model.safetensors --json\n\nA few values of every sample are hidden, the others are coded along a path of betas, and the hidden ones are compared with\nthe reconstruction. Recommended is the largest beta whose error cannot be told from the smallest (within one standard\nerror over samples). The filters are learned from what is not hidden, briefly, unless --model has them. Large samples are\ncut to pieces. Samples are preprocessed before values are hidden, since steps such as lcn, lowpass and whiten mix values:\nwith such steps, neighbours know a little of what is hidden, alike for all betas."
+        after_help = "Examples:\n  ocsc tune photos/ --out tune.png\n  ocsc tune photos/ --try-filters 25,50,100 --try-size 7,11\n  ocsc tune signals.npy --model model.safetensors --json\n\nA few values of every sample are hidden, the others are coded along a path of betas, and the hidden ones are compared with\nthe reconstruction. Recommended is the largest beta whose error cannot be told from the smallest (within one standard\nerror over samples). The filters are learned from what is not hidden, briefly and at one ratio, unless --model has\nthem: so the recommended beta is one to code with. With --relearn they are learned at every ratio, and it suits both. Large samples are\ncut to pieces. Samples are preprocessed before values are hidden, since steps such as lcn, lowpass and whiten mix values:\nwith such steps, neighbours know a little of what is hidden, alike for all betas."
     )]
     Tune(Box<Tune>),
     /// Draw the dictionary, filters in ascending order of variance
@@ -655,7 +655,7 @@ pub(crate) struct Tune {
     /// The share of the values to hide
     #[arg(long, default_value_t = 0.05, value_parser = fraction, value_name = "FRACTION")]
     pub(crate) hide: f64,
-    /// Learn the filters anew at every beta, from those of the one before
+    /// Learn the filters anew at every beta, from those of the one before: the recommended ratio then suits learning too
     #[arg(long)]
     pub(crate) relearn: bool,
     /// Print the result as one JSON object

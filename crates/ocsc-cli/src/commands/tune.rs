@@ -78,7 +78,7 @@ fn tried<T: Real>(args: &Tune, source: &Source, config: &Config, console: &Conso
     let mut tuning = Tuning::default();
     (tuning.hidden, tuning.samples, tuning.relearn) = (args.hide, args.samples, args.relearn);
     tuning.seed = args.model.seed();
-    tuning.learned_at = args.model.run().beta_ratio.unwrap_or(tuning.learned_at);
+    tuning.learned_at = learned_at(args).unwrap_or(tuning.learned_at);
     if !args.ratios.is_empty() {
         tuning.ratios.clone_from(&args.ratios);
         tuning.ratios.sort_by(|a, b| b.total_cmp(a));
@@ -133,7 +133,7 @@ fn report(args: &Tune, tries: &[Tuned], chosen: usize, console: &Console) -> Res
     let size = best.filter_shape.iter().map(usize::to_string).collect::<Vec<_>>().join("x");
     if args.json {
         let result = json!({
-            "ratio": point.ratio, "beta": point.beta, "beta_max": best.beta_max, "n_filters": best.n_filters,
+            "ratio": point.ratio, "beta": point.beta, "learned_at": learned_at(args), "relearned": args.relearn, "beta_max": best.beta_max, "n_filters": best.n_filters,
             "filter_shape": best.filter_shape, "error": point.error, "tries": tries,
         });
         return console.result(result.to_string());
@@ -169,7 +169,25 @@ fn report(args: &Tune, tries: &[Tuned], chosen: usize, console: &Console) -> Res
         )?;
     }
     let more = if tries.len() > 1 { format!(" --filters {} --size {size}", best.n_filters) } else { String::new() };
-    console.result(format!("recommended: --beta-ratio {}{more}  (beta {})", point.ratio, digits(point.beta)))
+    let (ratio, beta) = (point.ratio, digits(point.beta));
+    // What was measured are codes by filters that were learned at one ratio, unless they were learned anew at each.
+    match learned_at(args) {
+        None => console.result(format!("recommended: code with --beta {beta}  (ratio {ratio})")),
+        Some(learned) if !args.relearn && learned != ratio => {
+            console.result(format!("recommended: learn with --beta-ratio {learned}{more}, then code with --beta {beta}  (ratio {ratio})"))?;
+            console.result(format!(
+                "the filters were learned at {learned} and used at all ratios: how good filters learned at {ratio} are was not \
+                 measured; --relearn learns them anew at each"
+            ))
+        }
+        Some(_) => console.result(format!("recommended: learn and code with --beta-ratio {ratio}{more}  (beta {beta})")),
+    }
+}
+
+/// The ratio that the filters are learned with; none if a model has them.
+fn learned_at(args: &Tune) -> Option<f64> {
+    let learned = args.model.run().beta_ratio.unwrap_or(Tuning::default().learned_at);
+    args.saved.is_none().then_some(learned)
 }
 
 fn is_picture(path: &Path) -> bool {

@@ -84,10 +84,20 @@ fn tune_recommends_and_draws() {
     let words = "tune train.npy --filters 4 --size 5 --ratios 0.4,0.2,0.1,0.05";
     let ran = bench.run(&format!("{words} --out tune.png")).ok();
     assert!(
-        ran.stdout.contains("recommended: --beta-ratio 0.") && ran.stdout.contains("<- recommended"),
+        ran.stdout.contains("recommended: learn ") && ran.stdout.contains("<- recommended"),
         "{}",
         ran.stdout
     );
+    // What was measured, and no more: filters that were learned at one ratio, and coded with at all.
+    let recommended = |words: &str| {
+        let stdout = bench.run(words).ok().stdout;
+        let line = stdout.lines().find_map(|line| line.strip_prefix("recommended: ")).expect(&stdout).to_owned();
+        (line, stdout.contains("--relearn learns them anew"))
+    };
+    let (line, is_limited) = recommended("tune train.npy --filters 4 --size 5 --ratios 0.2 --beta-ratio 0.3");
+    assert!(line.starts_with("learn with --beta-ratio 0.3, then code with --beta ") && is_limited, "{line}");
+    let (line, is_limited) = recommended("tune train.npy --filters 4 --size 5 --ratios 0.2,0.1 --relearn");
+    assert!(line.starts_with("learn and code with --beta-ratio 0.") && !is_limited, "{line}");
     assert!(bench.read("tune.png").starts_with(b"\x89PNG"));
     bench.run(&format!("{words} --out tune.svg")).ok();
     let svg = String::from_utf8(bench.read("tune.svg")).unwrap();
@@ -98,6 +108,7 @@ fn tune_recommends_and_draws() {
     assert!((found["beta"].as_f64().unwrap() / found["beta_max"].as_f64().unwrap() / ratio - 1.0).abs() < 1e-9);
     bench.run("learn train.npy --filters 4 --size 5 --out m.safetensors").ok();
     bench.run("tune train.npy --model m.safetensors --json").ok();
+    assert!(recommended("tune train.npy --model m.safetensors").0.starts_with("code with --beta "));
     for (wrong, expected) in [
         ("tune train.npy --model m.safetensors --try-filters 2", "expected filters to be learned"),
         ("tune train.npy --filters 4 --size 5 --out tune.pdf", "ends in .png or .svg"),
