@@ -331,8 +331,8 @@ pub struct Learn {
     /// Replace the model file also if it is the checkpoint of an unfinished run
     #[arg(long)]
     pub(crate) force: bool,
-    /// Go on from a checkpoint, with its settings; --passes may raise the number of passes. Name the same data with the same
-    /// options again
+    /// Go on from a checkpoint, with its settings, which are not named again; --passes may raise the number of passes. Name the same
+    /// data again, with the options that say how they are read and which samples are held out
     #[arg(long, value_name = "MODEL")]
     pub(crate) resume: Option<PathBuf>,
     /// With --resume: go on although names, sizes, order or reading options of the data are not those that the checkpoint

@@ -34,7 +34,7 @@ fn files_that_are_no_models() {
 fn a_finished_model_cannot_be_resumed() {
     let bench = Bench::with_model();
     let ran = bench.run("learn train.npy --resume m.safetensors --passes 9");
-    ran.refused(1, &["m.safetensors", "expected a checkpoint", "a finished model"]);
+    ran.refused(1, &["m.safetensors", "expected a checkpoint", "a finished model", "--checkpoint-every keeps them"]);
 }
 
 #[test]

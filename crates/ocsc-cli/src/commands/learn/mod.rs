@@ -336,7 +336,7 @@ fn resumable<T: Real>(path: &Path, args: &Learn, ranks: &Ranks) -> Result<Saved<
         saved.config.passes = passes;
     }
     let (made, wanted) = (saved.progress.map_or(0, |progress| progress.pass), saved.config.passes);
-    saved.check_resumable()?;
+    check_resumable(&saved, path)?;
     ensure!(
         made < wanted,
         "{}: expected passes left to make, found {made} of {} made; to go on, ask for more with --passes, e.g. --passes {}",
@@ -345,6 +345,17 @@ fn resumable<T: Real>(path: &Path, args: &Learn, ranks: &Ranks) -> Result<Saved<
         made + 1
     );
     Ok(saved)
+}
+
+/// Refuses a finished model, and says what would have made it a checkpoint.
+pub(crate) fn check_resumable<T: Real>(saved: &Saved<T>, path: &Path) -> Result<()> {
+    ensure!(
+        saved.progress.is_some(),
+        "{}: expected a checkpoint, as runs write that are not finished, found a finished model without statistics; a run with \
+         --checkpoint-every keeps them",
+        path.display()
+    );
+    Ok(())
 }
 
 /// Refuses samples that could not even be read in the memory that the run may take.

@@ -1,6 +1,6 @@
 //! `ocsc learn -`: learning from frames of standard input.
 
-use super::{checkpoints, finish, out, page, rescued};
+use super::{check_resumable, checkpoints, finish, out, page, rescued};
 use crate::args::Learn;
 use crate::console::{self, Console, Interrupted};
 use crate::data::Source;
@@ -16,6 +16,7 @@ use ocsc::checkpoint::Attached;
 use ocsc::train::Begun;
 use ocsc::{Real, Samples, checkpoint};
 use ocsc_live::Live;
+use std::path::PathBuf;
 
 /// `ocsc learn -`.
 pub(crate) fn learn<T: Real>(
@@ -28,9 +29,13 @@ pub(crate) fn learn<T: Real>(
     ensure!(args.model.passes().is_none_or(|passes| passes == 1), "--passes: expected 1, as {once}");
     ensure!(args.model.run().stop_tol.is_none(), "--stop-tol compares passes, but {once}");
     let attached = Attached { data: Some(fingerprint::of_stream(args)), ..Attached::default() };
-    let saved = args.resume.as_ref().map(|path| checkpoint::load::<T>(path)).transpose()?;
+    let load = |path: &PathBuf| -> Result<_> {
+        let saved = checkpoint::load::<T>(path)?;
+        check_resumable(&saved, path).map(|()| saved)
+    };
+    let saved = args.resume.as_ref().map(load).transpose()?;
     let config = match &saved {
-        Some(saved) => saved.check_resumable().map(|_| saved.config.clone())?,
+        Some(saved) => saved.config.clone(),
         None => {
             let steps = preprocessing_of(args.model.preprocess(), true, is_masked(&args.data))?;
             args.model.config(2, steps, false)?
