@@ -42,7 +42,7 @@ pub struct Common {
     /// Threads to compute with [default: all cores]
     #[arg(long, global = true, value_parser = threads, value_name = "N")]
     pub threads: Option<usize>,
-    /// Print no progress and no messages but errors
+    /// Print no progress and no messages but errors; results are printed all the same
     #[arg(long, short, global = true)]
     pub quiet: bool,
 }

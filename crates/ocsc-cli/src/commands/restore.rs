@@ -336,7 +336,7 @@ fn say_dropped(source: &Source, styles: &[Result<Option<Style>>], console: &Cons
     let has_alpha: fn(&Style) -> bool = |style| style.has_alpha;
     let has_exif: fn(&Style) -> bool = |style| style.has_exif;
     for (has, what, it_is) in [
-        (has_alpha, "an opacity (alpha)", "it is"),
+        (has_alpha, "an alpha channel (opacity)", "it is"),
         (has_exif, "notes of the camera (EXIF: date, place, how it was held)", "they are"),
     ] {
         let with: Vec<usize> =

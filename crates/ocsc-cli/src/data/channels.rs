@@ -101,7 +101,7 @@ impl ChannelCounts {
         }
         if let Some((count, first)) = self.alpha {
             lines.push(format!(
-                "{} an opacity (alpha), {} first: it is dropped",
+                "{} an alpha channel (opacity), {} first: it is dropped",
                 share(count, total, "sample", ["has", "have"]),
                 name(first)
             ));

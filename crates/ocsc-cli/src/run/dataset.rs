@@ -114,10 +114,12 @@ pub(crate) fn alike(
     ranks: &Ranks,
     console: &Console,
 ) -> Result<Source> {
-    let counts = ranks.channels(source)?;
+    // Of samples, also where they are learned from in pieces.
+    let whole = source.whole();
+    let counts = ranks.channels(&whole)?;
     let channels = filters.or(counts.majority()).and_then(|channels| channels_before(preprocess, channels));
     if ranks.is_first() {
-        counts.words(channels, preprocess, |i| source.name(i)).into_iter().for_each(|line| console.say(line));
+        counts.words(channels, preprocess, |i| whole.name(i)).into_iter().for_each(|line| console.say(line));
     }
     Ok(source.clone().of_channels(channels))
 }

@@ -109,6 +109,20 @@ fn a_gray_photo_among_colours_does_not_decide() {
     assert!(!ran.stderr.contains("channels"), "{}", ran.stderr);
 }
 
+/// Few photos are learned from in pieces, but it is photos that are gray.
+#[test]
+fn gray_samples_are_counted_and_not_their_pieces() {
+    let bench = Bench::new();
+    std::fs::create_dir(bench.path("photos")).unwrap();
+    for i in 1..=3 {
+        let photo = image::DynamicImage::from(picture(300, 300, i));
+        let photo = if i == 3 { photo.into_luma8().into() } else { photo };
+        photo.save(bench.path(&format!("photos/{i}.png"))).unwrap();
+    }
+    let ran = bench.learn("photos --preprocess lcn --beta 1 --tile 100 --out m.safetensors").ok();
+    assert!(ran.stderr.contains("1 of 3 samples is gray, photos/3.png first"), "{}", ran.stderr);
+}
+
 #[test]
 fn colours_among_gray_photos_are_passed_over_with_a_word() {
     let bench = Bench::new();
@@ -130,7 +144,7 @@ fn a_dropped_opacity_is_said() {
     pictures(&bench, "photos", 2, 1);
     let path = bench.path("photos/2.png");
     image::open(&path).unwrap().into_rgba8().save(&path).unwrap();
-    let said = "1 of 2 samples has an opacity (alpha), photos/2.png first: it is dropped";
+    let said = "1 of 2 samples has an alpha channel (opacity), photos/2.png first: it is dropped";
     let ran = bench.learn("photos --beta 0.3 --out m.safetensors").ok();
     assert_eq!(ran.stderr.matches(said).count(), 1, "{}", ran.stderr);
     assert!(bench.run("evaluate m.safetensors photos").ok().stderr.contains(said));

@@ -57,7 +57,7 @@ fn the_majority_decides_and_gray_is_repeated() {
 fn an_opacity_is_dropped_with_a_word() {
     let folder = folder_of("caa");
     let source = open(folder.path(), "").unwrap();
-    assert_eq!(words(&source, Some(3)), ["2 of 3 samples have an opacity (alpha), 1 first: it is dropped"]);
+    assert_eq!(words(&source, Some(3)), ["2 of 3 samples have an alpha channel (opacity), 1 first: it is dropped"]);
     assert_eq!(get(&source, 1).shape(), shape(3, 1, 3, 4));
 }
 
