@@ -71,7 +71,7 @@ pub(crate) enum Command {
     Code(Code),
     /// Code new data, or read their codes, and list when and where each filter fires
     #[command(
-        after_help = "Examples:\n  ocsc events model.safetensors songs/ --out events.csv\n  ocsc events model.safetensors ecg.npy --axes T --window 3600 --sfreq 360 --threshold 0.5 --out beats.csv\n  ocsc events model.safetensors cells.tif --min-distance 7x7 --align centre --out cells.csv\n  ocsc events model.safetensors codes/ --threshold 0.5 --out events.csv    (codes that `ocsc code` wrote: not coded again)\n\nThe columns are sample,filter,time,position,amplitude,energy; beyond signals z,y,x instead of position, with z = 0 for\nimages. `sample` is the file, with its number where a file holds several; windows of one recording are one sample, and an\nevent that both sides of a cut show is one. `time` is in seconds, and empty where no rate is known. `amplitude` is the\ncoefficient of the event's strongest atom. `energy` is a share: the energy of the event's own reconstruction, of its atoms\nalone, over the energy of the sample (of the whole recording) after preprocessing. Positions count values after --rate and\n--resize, from 0 up, within the whole sample also with --crop; with the boundaries zero and free they may lie outside of it."
+        after_help = "Examples:\n  ocsc events model.safetensors songs/ --out events.csv\n  ocsc events model.safetensors ecg.npy --axes T --window 10s --sfreq 360 --threshold 0.5 --out beats.csv\n  ocsc events model.safetensors cells.tif --min-distance 7x7 --align centre --out cells.csv\n  ocsc events model.safetensors codes/ --threshold 0.5 --out events.csv    (codes that `ocsc code` wrote: not coded again)\n\nThe columns are sample,filter,time,position,amplitude,energy; beyond signals z,y,x instead of position, with z = 0 for\nimages. `sample` is the file, with its number where a file holds several; windows of one recording are one sample, and an\nevent that both sides of a cut show is one. `time` is in seconds, and empty where no rate is known. `amplitude` is the\ncoefficient of the event's strongest atom. `energy` is a share: the energy of the event's own reconstruction, of its atoms\nalone, over the energy of the sample (of the whole recording) after preprocessing. Positions count values after --rate and\n--resize, from 0 up, within the whole sample also with --crop; with the boundaries zero and free they may lie outside of it."
     )]
     Events(Events),
     /// Turn codes back into images
@@ -268,6 +268,10 @@ pub(crate) struct Reading {
     /// Resample recordings to this rate [default: as the model was learned; else as they are]
     #[arg(long, value_parser = hertz, value_name = "HZ")]
     pub(crate) rate: Option<u32>,
+    /// Values per second along W of signals, or frames per second along D of video, in arrays, which do not say so themselves: for
+    /// --window in seconds, and the times of events
+    #[arg(long, value_parser = positive, value_name = "HZ")]
+    pub(crate) sfreq: Option<f64>,
     /// Which values were observed: an image or array (nonzero = observed) for all samples, an array of one mask per
     /// sample, or a folder of images named like the samples'
     #[arg(long, value_name = "FILE|FOLDER")]
@@ -298,6 +302,7 @@ impl Reading {
             channel: self.channel,
             rate: self.rate,
             rate_is_recorded: false,
+            sfreq: self.sfreq,
             window: self.window,
             whole_recordings: false,
             mask: self.mask.clone().or(self.data_weights.clone()),
@@ -435,9 +440,6 @@ pub(crate) struct Events {
     /// (centre)
     #[arg(long, default_value_t, value_name = "start|peak|centre")]
     pub(crate) align: Align,
-    /// Values per second along W of signals, or frames per second along D of video, in arrays, which do not say so themselves
-    #[arg(long, value_parser = positive, value_name = "HZ")]
-    pub(crate) sfreq: Option<f64>,
     #[command(flatten)]
     pub(crate) coding: Coding,
 }

@@ -100,6 +100,8 @@ pub(crate) struct SourceOptions {
     pub(crate) rate: Option<u32>,
     /// Whether the call does not name it, but the model that was learned so.
     pub(crate) rate_is_recorded: bool,
+    /// Values per second of arrays.
+    pub(crate) sfreq: Option<f64>,
     /// Cut signals into windows.
     pub(crate) window: Option<Window>,
     /// Do not cut recordings, whatever their length.
@@ -660,7 +662,7 @@ fn open_stack(array: Array, convention: Convention, options: &SourceOptions) -> 
         Some(axes) if options.axes_are_recorded => Some(axes.of_array(rank)),
         axes => axes.clone(),
     };
-    let stack = Stack::new(array, axes.as_ref(), convention, options.window)?;
+    let stack = Stack::new(array, axes.as_ref(), convention, options.window, options.sfreq)?;
     ensure!(
         options.is_mask || !stack.is_boolean(),
         "the array holds booleans (dtype `|b1`, or logical), as masks do; expected numbers: convert it with \

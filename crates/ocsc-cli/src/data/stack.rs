@@ -27,12 +27,13 @@ pub(crate) struct Stack {
 }
 
 impl Stack {
-    /// Fits `axes`, or those assumed, to the array, and cuts signals into windows.
+    /// Fits `axes`, or those assumed, to the array, and cuts signals of `sfreq` values per second into windows.
     pub(crate) fn new(
         array: Array,
         axes: Option<&Axes>,
         convention: Convention,
         window: Option<Window>,
+        sfreq: Option<f64>,
     ) -> Result<Self> {
         let axes = axes::choose(axes, convention, array.shape())?;
         let shown = show_shape(array.shape());
@@ -55,9 +56,12 @@ impl Stack {
                 if axes.rank() == 2 { "images" } else { "volumes" }
             ),
             Some(Window::Values(length)) => length,
-            Some(Window::Seconds(_)) => {
-                bail!("--window in seconds, but an array has no sampling rate; expected values, e.g. --window 2048")
-            }
+            Some(Window::Seconds(seconds)) => match sfreq {
+                Some(sfreq) => (seconds * sfreq).round() as usize,
+                None => bail!(
+                    "--window in seconds, but an array has no sampling rate; expected --sfreq with it, or values, e.g. --window 2048"
+                ),
+            },
         };
         let windows = Windows::new(width, length);
         ensure!(wholes.checked_mul(windows.count()).is_some(), "more windows than can be counted");

@@ -284,6 +284,7 @@ pub(crate) fn words(args: &Learn) -> String {
     option("--window", data.reading.window.map(|window| window.to_string()));
     option("--channel", Some(data.reading.channel).filter(|c| *c != Channel::Mean).map(|channel| channel.to_string()));
     option("--rate", data.reading.rate.map(|rate| rate.to_string()));
+    option("--sfreq", data.reading.sfreq.map(|sfreq| sfreq.to_string()));
     option("--mask", data.reading.mask.as_deref().map(quoted));
     option("--data-weights", data.reading.data_weights.as_deref().map(quoted));
     option("--coefficient-weights", data.reading.coefficient_weights.as_deref().map(quoted));

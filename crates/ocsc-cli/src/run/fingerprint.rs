@@ -52,6 +52,7 @@ fn options(args: &Learn) -> BTreeMap<String, String> {
         ("crops-per-sample", args.crops_per_sample.map(|n| n.to_string())),
         ("window", reading.window.map(|window| window.to_string())),
         ("channel", channel.map(|channel| channel.to_string())),
+        ("sfreq", reading.sfreq.map(|sfreq| sfreq.to_string())),
         ("mask", reading.mask.as_deref().map(mask)),
         ("data-weights", reading.data_weights.as_deref().map(mask)),
         ("coefficient-weights", reading.coefficient_weights.as_deref().map(mask)),

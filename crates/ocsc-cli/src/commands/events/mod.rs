@@ -122,7 +122,7 @@ fn options(args: &Events, rank: usize) -> Result<Options> {
         Ok(axes)
     };
     ensure!(
-        args.sfreq.is_none() || rank != 2,
+        args.data.reading.sfreq.is_none() || rank != 2,
         "--sfreq: expected signals or video, which have a time, found a model of images"
     );
     let min_distance = args.min_distance.as_ref().map(lengths).transpose()?;
@@ -154,7 +154,7 @@ impl<'a> Table<'a> {
 
     /// Adds the events of a sample of this energy, a piece of a recording.
     fn add(&mut self, cut: Cut, energy: f64, events: Vec<Event>) -> Result<()> {
-        if let (Some(rate), Some(sfreq)) = (cut.rate, self.args.sfreq) {
+        if let (Some(rate), Some(sfreq)) = (cut.rate, self.args.data.reading.sfreq) {
             bail!("{}: --sfreq: expected none, as the recording has {rate} values per second, found {sfreq}", cut.name);
         }
         let window = Window { start: cut.start.map(|n| n as i64), energy, events };
@@ -164,7 +164,7 @@ impl<'a> Table<'a> {
 
     /// Values per second along the axis of time.
     fn rate(&self, cut: &Cut) -> Option<f64> {
-        cut.rate.map(f64::from).or(self.args.sfreq)
+        cut.rate.map(f64::from).or(self.args.data.reading.sfreq)
     }
 
     /// Writes the table, and says what is in it; `beta` is that of all codes, if they have one in common.
