@@ -115,7 +115,9 @@ pub(crate) enum Command {
     )]
     Tune(Box<Tune>),
     /// Draw the dictionary, filters in ascending order of variance
-    #[command(after_help = "Example:\n  ocsc show model.safetensors --out dictionary.png")]
+    #[command(
+        after_help = "Examples:\n  ocsc show model.safetensors --out dictionary.png\n  ocsc show model.safetensors --numbers --out dictionary.png    (which is filter 3 of events.csv?)"
+    )]
     Show(Show),
     /// Say what is in a model file
     #[command(after_help = "Examples:\n  ocsc info model.safetensors\n  ocsc info model.safetensors --json")]
@@ -674,6 +676,9 @@ pub(crate) struct Show {
     /// The picture to write
     #[arg(long, value_name = "FILE.png")]
     pub(crate) out: PathBuf,
+    /// Write the number of each filter above it, as codes and the tables of `ocsc events` count filters: from 0 up
+    #[arg(long)]
+    pub(crate) numbers: bool,
 }
 
 #[derive(ClapArgs)]

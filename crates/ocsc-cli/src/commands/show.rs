@@ -2,7 +2,7 @@
 
 use crate::args::Show;
 use crate::console::{Console, counted};
-use crate::report::picture::{dictionary_mosaic, legend};
+use crate::report::picture::{dictionary_mosaic, legend, numbered_mosaic};
 use crate::run::model;
 use crate::run::outputs::Outputs;
 use anyhow::{Result, ensure};
@@ -14,9 +14,11 @@ pub(crate) fn run(args: &Show, console: &Console) -> Result<()> {
     files.read("the model", [&args.model]);
     files.write("--out", &args.out)?;
     let saved = model::load::<f64>(&args.model, console)?;
-    dictionary_mosaic(&saved.dictionary).save_png(&args.out)?;
+    let draw = if args.numbers { numbered_mosaic } else { dictionary_mosaic };
+    draw(&saved.dictionary).save_png(&args.out)?;
     let legend = legend(saved.dictionary.shape()).map_or(String::new(), |legend| format!("; {legend}"));
     let filters = counted(saved.dictionary.n_filters(), "filter");
-    console.say(format!("{}: {filters} in ascending order of variance{legend}", args.out.display()));
+    let numbers = if args.numbers { "" } else { "; --numbers tells which is which" };
+    console.say(format!("{}: {filters} in ascending order of variance{legend}{numbers}", args.out.display()));
     Ok(())
 }

@@ -7,6 +7,7 @@
 //! value in it is escaped by default; it is also well-formed XML, which the tests use.
 
 pub(crate) mod chart;
+mod letters;
 pub(crate) mod objective;
 pub(crate) mod picture;
 mod section;

@@ -6,7 +6,6 @@
 //! its own looks right too.
 
 mod axis;
-mod letters;
 mod raster;
 #[cfg(test)]
 mod tests;

@@ -8,7 +8,7 @@ mod plot;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use mosaic::{dictionary_mosaic, legend};
+pub(crate) use mosaic::{dictionary_mosaic, legend, numbered_mosaic};
 
 use anyhow::{Context, Result, ensure};
 use image::codecs::png::{CompressionType, FilterType as PngFilter, PngEncoder};

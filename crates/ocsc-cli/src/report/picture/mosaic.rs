@@ -2,13 +2,21 @@
 
 use super::plot::{INKS, plot};
 use super::{Picture, gray_level, is_signal, panels, raster};
-use image::{RgbaImage, imageops};
+use crate::report::letters::{HEIGHT, WIDTH, dots};
+use image::{Rgba, RgbaImage, imageops};
 use ocsc::{Dictionary, Real, Shape};
 
 /// The side a mosaic aims at, in pixels: sharp on dense screens, small as a file.
 const MOSAIC_SIDE: usize = 960;
 /// Filters are never magnified more than this.
 const MAX_SCALE: usize = 16;
+
+/// The side of a digit's dot, and how many dots stand from one digit to the next, and from a number to its filter.
+const DOT: usize = 2;
+const LETTER: usize = WIDTH + 1;
+const BELOW: usize = 2;
+/// Digits are legible on black and on white.
+const INK: Rgba<u8> = Rgba([128, 128, 128, 255]);
 
 /// All filters in ascending order of variance, row by row on a near-square grid, magnified by a whole number.
 ///
@@ -17,7 +25,15 @@ const MAX_SCALE: usize = 16;
 /// of [`shown`], those of two side by side; the depth slices of 3-D filters stand in a row. Filters of height 1 are
 /// line plots, with one line per channel. [`legend`] says so to the user.
 pub(crate) fn dictionary_mosaic<T: Real>(dictionary: &Dictionary<T>) -> Picture {
-    let layout = Layout::plan(dictionary.n_filters(), dictionary.shape());
+    mosaic(dictionary, Layout::plan(dictionary.n_filters(), dictionary.shape()))
+}
+
+/// The same with the number of each filter above it, as `ocsc events` and codes count them, from 0 up.
+pub(crate) fn numbered_mosaic<T: Real>(dictionary: &Dictionary<T>) -> Picture {
+    mosaic(dictionary, Layout::plan(dictionary.n_filters(), dictionary.shape()).numbered())
+}
+
+fn mosaic<T: Real>(dictionary: &Dictionary<T>, layout: Layout) -> Picture {
     let mut pixels = layout.canvas();
     for (i, k) in dictionary.by_variance().into_iter().enumerate() {
         let filter: Vec<f64> = dictionary.filter(k).iter().map(|v| v.f64()).collect();
@@ -28,8 +44,25 @@ pub(crate) fn dictionary_mosaic<T: Real>(dictionary: &Dictionary<T>) -> Picture 
             let tile = layout.draw(values, shape, peak);
             imageops::replace(&mut pixels, &tile, (x + panel * layout.panel_pitch()) as i64, y as i64);
         }
+        if layout.label > 0 {
+            write_number(&mut pixels, k, x, y - layout.label);
+        }
     }
     Picture { pixels }
+}
+
+/// Writes a number with its corner at this place.
+fn write_number(pixels: &mut RgbaImage, number: usize, x: usize, y: usize) {
+    for (i, digit) in number.to_string().chars().enumerate() {
+        for (column, row) in dots(digit) {
+            let at = (x + DOT * (i * LETTER + column), y + DOT * row);
+            for (across, down) in (0..DOT * DOT).map(|dot| (dot % DOT, dot / DOT)) {
+                if let Some(pixel) = pixels.get_pixel_mut_checked((at.0 + across) as u32, (at.1 + down) as u32) {
+                    *pixel = INK;
+                }
+            }
+        }
+    }
 }
 
 /// What the mosaic shows of filters of this shape, beside their order; none for plain gray filters.
@@ -93,6 +126,9 @@ pub(super) struct Layout {
     /// Between filters, and between the panels of one.
     gap: usize,
     inner_gap: usize,
+    /// The height of the numbers above filters, and the least width that they take; 0 without.
+    label: usize,
+    least_width: usize,
 }
 
 impl Layout {
@@ -115,7 +151,13 @@ impl Layout {
         let inner_gap = if signal { 3 } else { scale.div_ceil(4) };
         // Wide enough that the panels of one filter are seen to belong together.
         let gap = inner_gap.max(2) * if panels > 1 { 4 } else { 2 };
-        Layout { n, columns, panel, scale, panels, gap, inner_gap }
+        Layout { n, columns, panel, scale, panels, gap, inner_gap, label: 0, least_width: 0 }
+    }
+
+    /// With room for a number above each filter.
+    pub(super) fn numbered(self) -> Layout {
+        let digits = self.n.saturating_sub(1).to_string().len();
+        Layout { label: DOT * (HEIGHT + BELOW), least_width: DOT * digits * LETTER, ..self }
     }
 
     pub(super) fn panel_pitch(&self) -> usize {
@@ -124,12 +166,13 @@ impl Layout {
 
     /// From one filter to the next: (to the right, down).
     fn pitch(&self) -> (usize, usize) {
-        (self.panels * self.panel_pitch() - self.inner_gap + self.gap, self.panel.1 + self.gap)
+        let width = (self.panels * self.panel_pitch() - self.inner_gap).max(self.least_width);
+        (width + self.gap, self.label + self.panel.1 + self.gap)
     }
 
     pub(super) fn corner(&self, i: usize) -> (usize, usize) {
         let (right, down) = self.pitch();
-        (i % self.columns * right, i / self.columns * down)
+        (i % self.columns * right, i / self.columns * down + self.label)
     }
 
     pub(super) fn canvas(&self) -> RgbaImage {

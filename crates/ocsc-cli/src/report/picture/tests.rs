@@ -1,5 +1,6 @@
 use super::mosaic::Layout;
 use super::*;
+use crate::report::letters::dots;
 use ocsc::Dictionary;
 
 /// Filters of `shape` whose values are given, scaled into the unit ball.
@@ -35,6 +36,23 @@ fn mosaic_of_gray_filters() {
     assert_eq!(rgb(&picture, x + 31, y + 31), [191; 3]);
     assert_eq!(picture.pixels.get_pixel(34, 0).0[3], 0, "the gap is transparent");
     assert_eq!(picture.pixels.get_pixel(60, 60).0[3], 0, "the empty place is transparent");
+}
+
+#[test]
+fn numbers_stand_above_their_filters() {
+    let d = dictionary(Shape::image(2, 2), 2, &[vec![-1.0, 1.0, 0.0, 0.5], vec![0.3; 4], vec![0.0; 4]]);
+    let (picture, plain) = (numbered_mosaic(&d), dictionary_mosaic(&d));
+    let (layout, bare) = (Layout::plan(3, Shape::image(2, 2)).numbered(), Layout::plan(3, Shape::image(2, 2)));
+    for (i, k) in d.by_variance().into_iter().enumerate() {
+        let ((x, y), (bare_x, bare_y)) = (layout.corner(i), bare.corner(i));
+        assert_eq!(rgb(&picture, x + 20, y + 3), rgb(&plain, bare_x + 20, bare_y + 3));
+        let digit = char::from_digit(k as u32, 10).unwrap();
+        for (column, row) in dots(digit) {
+            assert_eq!(rgb(&picture, x + 2 * column, y - 18 + 2 * row), [128; 3], "{digit}");
+        }
+        let inked = (0..18 * 12).filter(|at| picture.pixels.get_pixel((x + at % 12) as u32, (y - 18 + at / 12) as u32).0[3] > 0);
+        assert_eq!(inked.count(), 4 * dots(digit).count(), "nothing but the digit");
+    }
 }
 
 #[test]

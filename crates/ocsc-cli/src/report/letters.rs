@@ -1,4 +1,4 @@
-//! Letters of 5 x 7 dots, for charts as pictures: one size, no fonts to look for. Capitals look like small letters.
+//! Letters of 5 x 7 dots, for charts and dictionaries as pictures: one size, no fonts to look for. Capitals look like small letters.
 
 /// Dots across and down.
 pub(super) const WIDTH: usize = 5;
