@@ -13,6 +13,7 @@ use ocsc::{Real, Sample, Shape};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::sync::Arc;
 
 /// The endings by which folders are searched.
 pub(crate) const EXTENSIONS: &[&str] = &["wav", "wave", "flac"];
@@ -77,7 +78,7 @@ pub(crate) struct Recording {
     facts: Facts,
     channel: Channel,
     /// To another rate, if one was asked for.
-    resampler: Option<Resampler>,
+    resampler: Option<Arc<Resampler>>,
     /// Values per second, after resampling.
     rate: u32,
     windows: Windows,
@@ -98,7 +99,7 @@ impl Recording {
         if let Channel::One(number) = channel {
             ensure!(number <= facts.channels, "--channel {number}, but the recording has {} channels", facts.channels);
         }
-        let resampler = rate.filter(|&rate| rate != facts.rate).map(|rate| Resampler::new(facts.rate, rate));
+        let resampler = rate.filter(|&rate| rate != facts.rate).map(|rate| Resampler::shared(facts.rate, rate));
         let frames = resampler.as_ref().map_or(facts.frames, |resampler| resampler.output_len(facts.frames));
         let rate = rate.unwrap_or(facts.rate);
         let length = match window.unwrap_or(DEFAULT_WINDOW) {

@@ -40,3 +40,22 @@ fn a_constant_stays_and_ends_are_zeros() {
     assert_eq!((resampler.output_len(3000), resampler.output_len(1), resampler.output_len(0)), (2000, 1, 0));
     assert_eq!(resampler.needs(&(0..10), 5), 0..5);
 }
+
+/// The rows of the fast way against the formula, also where the input was cut.
+#[test]
+fn rows_give_what_the_formula_does() {
+    for (from, to) in [(44_100, 8_000), (8_000, 44_100), (3, 2), (1, 7), (48_000, 44_100)] {
+        let resampler = Resampler::new(from, to);
+        let wave: Vec<f64> = (0..4_000).map(|t| (0.1 * t as f64 + 1e-5 * (t * t) as f64).sin()).collect();
+        let len = resampler.output_len(wave.len() as u64) as usize;
+        for range in [0..len, 0..5, len / 3..len / 3 + 40, len - 3..len, len / 2..len / 2] {
+            let needed = resampler.needs(&range, wave.len() as u64);
+            let input = &wave[needed.start as usize..needed.end as usize];
+            let slow = resampler.directly(input, needed.start, range.clone());
+            let fast = resampler.resample(input, needed.start, range.clone());
+            assert_eq!(fast.len(), range.len());
+            let largest = slow.iter().zip(&fast).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+            assert!(largest < 1e-10, "{from} to {to}, {range:?}: {largest}");
+        }
+    }
+}
