@@ -17,7 +17,9 @@ pub(crate) fn asked() -> Option<usize> {
 /// Makes the pool of threads that everything is computed with: so many, or one for each core. Where the system refuses some, it
 /// says so and makes do with the others; without any, the calling thread does all the work.
 pub(crate) fn start(wanted: Option<usize>, console: &Console) -> Result<()> {
-    wanted.map(|wanted| ASKED.get_or_init(|| wanted));
+    if let Some(wanted) = wanted {
+        ASKED.get_or_init(|| wanted);
+    }
     let wanted = wanted.unwrap_or_else(default_threads);
     // The pool can be built once, and not at all if one thread cannot be started: so they are started before it.
     let (waiting, refused) = started(wanted);

@@ -106,6 +106,7 @@ OWN = (
         "float",
         None,
         "Values per second of signals, or frames per second of video, for ``window`` in seconds and for the times of `Codes.events`.",
+        flag="sfreq",
     ),
     Parameter(
         "verbose",

@@ -397,7 +397,8 @@ fn tell(args: &Restoring, all: &[Restored], skipped: usize, kind: &str, console:
             })
         };
         let images: Vec<_> = all.iter().map(image).collect();
-        let result = json!({ "images": images, "psnr": mean_psnr, "ssim": mean_ssim, "seconds": seconds, "skipped": skipped });
+        let result =
+            json!({ "images": images, "psnr": mean_psnr, "ssim": mean_ssim, "seconds": seconds, "skipped": skipped });
         return console.result(result.to_string());
     }
     for r in all {

@@ -14,8 +14,11 @@ pub(crate) fn run(args: &Show, console: &Console) -> Result<()> {
     files.read("the model", [&args.model]);
     files.write("--out", &args.out)?;
     let saved = model::load::<f64>(&args.model, console)?;
-    let draw = if args.numbers { numbered_mosaic } else { dictionary_mosaic };
-    draw(&saved.dictionary).save_png(&args.out)?;
+    let picture = match args.numbers {
+        true => numbered_mosaic(&saved.dictionary),
+        false => dictionary_mosaic(&saved.dictionary),
+    };
+    picture.save_png(&args.out)?;
     let legend = legend(saved.dictionary.shape()).map_or(String::new(), |legend| format!("; {legend}"));
     let filters = counted(saved.dictionary.n_filters(), "filter");
     let numbers = if args.numbers { "" } else { "; --numbers tells which is which" };

@@ -174,13 +174,17 @@ fn report(args: &Tune, tries: &[Tuned], chosen: usize, console: &Console) -> Res
     match learned_at(args) {
         None => console.result(format!("recommended: code with --beta {beta}  (ratio {ratio})")),
         Some(learned) if !args.relearn && learned != ratio => {
-            console.result(format!("recommended: learn with --beta-ratio {learned}{more}, then code with --beta {beta}  (ratio {ratio})"))?;
+            console.result(format!(
+                "recommended: learn with --beta-ratio {learned}{more}, then code with --beta {beta}  (ratio {ratio})"
+            ))?;
             console.result(format!(
                 "the filters were learned at {learned} and used at all ratios: how good filters learned at {ratio} are was not \
                  measured; --relearn learns them anew at each"
             ))
         }
-        Some(_) => console.result(format!("recommended: learn and code with --beta-ratio {ratio}{more}  (beta {beta})")),
+        Some(_) => {
+            console.result(format!("recommended: learn and code with --beta-ratio {ratio}{more}  (beta {beta})"))
+        }
     }
 }
 

@@ -295,7 +295,8 @@ impl Source {
     pub(crate) fn file_names(&self, endings: &[String]) -> Vec<String> {
         let parts: Vec<Option<(&Part, usize)>> = (0..endings.len()).map(|index| self.find(index)).collect();
         let mut by_ending: BTreeMap<String, BTreeMap<usize, file_names::Wish>> = BTreeMap::new();
-        for ((part, _), ending) in parts.iter().flatten().zip(endings) {
+        for (part, ending) in parts.iter().zip(endings).filter_map(|(place, ending)| Some((place.as_ref()?.0, ending)))
+        {
             let wish = || file_names::Wish { stem: part.own_stem.clone(), count: part.len };
             by_ending.entry(ending.to_ascii_lowercase()).or_default().entry(part.first).or_insert_with(wish);
         }

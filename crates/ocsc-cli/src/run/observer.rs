@@ -187,12 +187,16 @@ impl Watch<'_> {
 
     /// Waits if the page says so, with a checkpoint of what there is.
     fn pause<T: Real>(&mut self, run: &Snapshot<'_, T>) -> Result<()> {
-        let Some(live) = self.live.as_ref().filter(|live| live.is_pause_wanted()) else { return Ok(()) };
+        if !self.live.as_ref().is_some_and(Camera::is_pause_wanted) {
+            return Ok(());
+        }
         if self.checkpoints.as_ref().is_some_and(|c| c.samples != Some(run.progress.samples)) {
             self.save(run)?;
         }
         self.bar.note("paused by the live page");
-        live.hold(|| !interrupted());
+        if let Some(live) = &self.live {
+            live.hold(|| !interrupted());
+        }
         self.bar.note("going on");
         Ok(())
     }

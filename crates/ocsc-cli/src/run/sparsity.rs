@@ -179,7 +179,10 @@ mod tests {
         let dense = warning(&sparse(0, 620), 0.01, || None, true).unwrap();
         assert!(dense.contains("62.0 % of the values") && dense.contains("--beta-ratio 0.1,"), "{dense}");
         // Nobody is advised to try what was tried.
-        assert_eq!([0.05, 0.0999999, 0.1, 0.13, 0.9].map(|used| larger(Some(used))), ["0.1", "0.2", "0.2", "0.26", "0.95"]);
+        assert_eq!(
+            [0.05, 0.0999999, 0.1, 0.13, 0.9].map(|used| larger(Some(used))),
+            ["0.1", "0.2", "0.2", "0.26", "0.95"]
+        );
         assert_eq!([0.3, 0.1000001, 0.1, 0.013].map(|used| smaller(Some(used))), ["0.1", "0.05", "0.05", "0.0065"]);
     }
 }

@@ -83,11 +83,7 @@ fn tune_recommends_and_draws() {
     write_npy(&bench.path("train.npy"), &stack(6, 24, 24, 1));
     let words = "tune train.npy --filters 4 --size 5 --ratios 0.4,0.2,0.1,0.05";
     let ran = bench.run(&format!("{words} --out tune.png")).ok();
-    assert!(
-        ran.stdout.contains("recommended: learn ") && ran.stdout.contains("<- recommended"),
-        "{}",
-        ran.stdout
-    );
+    assert!(ran.stdout.contains("recommended: learn ") && ran.stdout.contains("<- recommended"), "{}", ran.stdout);
     // What was measured, and no more: filters that were learned at one ratio, and coded with at all.
     let recommended = |words: &str| {
         let stdout = bench.run(words).ok().stdout;

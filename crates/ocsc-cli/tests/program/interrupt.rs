@@ -250,7 +250,7 @@ fn a_time_limit_is_no_failure() {
 /// The call that is advised does what the interrupted one would have done.
 #[test]
 fn the_call_to_go_on_has_all_that_no_checkpoint_records() {
-    let bench = Bench::with_data(6);
+    let bench = Bench::with_data(5);
     write_npy(&bench.path("weights.npy"), &ndarray::Array2::<f32>::ones((16, 16)));
     let call = "train.npy --data-weights weights.npy --beta 0.1 --test test.npy --test-every 2 --checkpoint-every 3 --stop-tol 1e-9 \
                 --log run.jsonl --report p.html --out m.safetensors";

@@ -129,7 +129,10 @@ fn colour_profiles_are_kept_and_what_is_dropped_is_said() {
     };
     assert_eq!([kept("a.jpg"), kept("b.png")], [Some(profile(b"RGB ")), Some(profile(b"RGB "))]);
     assert_eq!(kept("c.jpg"), None, "of inks, which the result is not in");
-    for said in ["1 of 3 images has an alpha channel (opacity), in/b.png first: it is not", "3 of 3 images have notes of the camera"] {
+    for said in [
+        "1 of 3 images has an alpha channel (opacity), in/b.png first: it is not",
+        "3 of 3 images have notes of the camera",
+    ] {
         assert_eq!(ran.stderr.matches(said).count(), 1, "{}", ran.stderr);
     }
 }

@@ -131,7 +131,9 @@ fn coding_cuts_the_middle_and_draws_subsets() {
 fn a_crop_that_cuts_nothing_is_said() {
     let bench = Bench::with_model();
     let said = "--crop 500 cuts nothing: the largest sample is of 16x16";
-    for command in ["learn train.npy --size 5 --filters 4 --beta 0.1 --out n.safetensors", "evaluate m.safetensors train.npy"] {
+    for command in
+        ["learn train.npy --size 5 --filters 4 --beta 0.1 --out n.safetensors", "evaluate m.safetensors train.npy"]
+    {
         let ran = bench.run(&format!("{command} --crop 500")).ok();
         assert_eq!(ran.stderr.matches(said).count(), 1, "{}", ran.stderr);
         for crop in ["16", "12", "500x12"] {

@@ -97,7 +97,9 @@ fn long_arrays_in_windows_and_shapes_that_were_misread() {
     let parts = ["lfp.npy", "(1, 5000)", "read as HW", "NW, CW"];
     bench.run(&format!("learn lfp.npy {small}")).refused(1, &parts);
     bench.run(&format!("learn lfp.npy --window 1000 {small}")).refused(1, &parts[..3]);
-    bench.run(&format!("learn lfp.npy --axes CW --window 5s {small}")).refused(1, &["lfp.npy", "--window 2048", "--sfreq"]);
+    bench
+        .run(&format!("learn lfp.npy --axes CW --window 5s {small}"))
+        .refused(1, &["lfp.npy", "--window 2048", "--sfreq"]);
     // As the times of events are.
     let ran = bench.run(&format!("learn lfp.npy --axes CW --window 5s --sfreq 200 {small} --json")).ok();
     assert_eq!(ran.json()["samples"], 5);

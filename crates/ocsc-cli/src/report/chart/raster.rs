@@ -1,7 +1,7 @@
 //! Charts as pictures, for those who want a PNG: the same axes and colours as the drawing, in the letters of `letters.rs`.
 
-use crate::report::letters::{HEIGHT, WIDTH, dots};
 use super::{Chart, Frame, PALETTE, PLOT_HEIGHT, RIGHT, ROW, Style, shortened};
+use crate::report::letters::{HEIGHT, WIDTH, dots};
 use crate::report::picture::Picture;
 use image::{Rgba, RgbaImage, imageops};
 

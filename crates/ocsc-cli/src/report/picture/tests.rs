@@ -50,7 +50,8 @@ fn numbers_stand_above_their_filters() {
         for (column, row) in dots(digit) {
             assert_eq!(rgb(&picture, x + 2 * column, y - 18 + 2 * row), [128; 3], "{digit}");
         }
-        let inked = (0..18 * 12).filter(|at| picture.pixels.get_pixel((x + at % 12) as u32, (y - 18 + at / 12) as u32).0[3] > 0);
+        let inked = (0..18 * 12)
+            .filter(|at| picture.pixels.get_pixel((x + at % 12) as u32, (y - 18 + at / 12) as u32).0[3] > 0);
         assert_eq!(inked.count(), 4 * dots(digit).count(), "nothing but the digit");
     }
 }
