@@ -101,7 +101,7 @@ fn evaluated<T: Real>(args: &Evaluate, ranks: &Ranks, console: &Console) -> Resu
     let reading = &args.data.reading;
     let axes = reading.axes.clone();
     let (recursive, rate) = (reading.recursive, reading.rate);
-    let like = SourceOptions { axes, recursive, rate, ..SourceOptions::default() }.as_learned(&saved.config);
+    let like = SourceOptions { axes, recursive, rate, ..SourceOptions::default() }.like_learned(&saved.config);
     let references = References::open(args.reference.as_deref(), &like, &source)?;
     ensure!(
         !ranks.is_many() || (args.csv.is_none() && args.reference.is_none()),

@@ -73,7 +73,7 @@ fn model(args: &Verify, console: &Console) -> Result<()> {
 fn all_codes(args: &Verify, data: &[PathBuf], folder: &Path, console: &Console) -> Result<()> {
     let saved = crate::run::model::load::<f64>(&args.model, console)?;
     let channels = channels_before(&saved.config.preprocess, saved.dictionary.shape().channels);
-    let source = Source::open(data, &args.reading.options(0).as_learned(&saved.config))?.of_channels(channels);
+    let source = Source::open(data, &args.reading.options(0).like_learned(&saved.config))?.of_channels(channels);
     let paths = code_files(folder)?;
     let facts = paths.iter().map(|path| codes::read_facts(path).unwrap_or_default()).collect::<Vec<_>>();
     let pairs = pair(&source, &paths, &facts)?;

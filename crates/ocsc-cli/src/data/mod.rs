@@ -122,7 +122,7 @@ pub(crate) struct SourceOptions {
 
 impl SourceOptions {
     /// With the axes and the rate that a model was learned with, unless the call names its own.
-    pub(crate) fn as_learned(mut self, config: &Config) -> Self {
+    pub(crate) fn like_learned(mut self, config: &Config) -> Self {
         if self.axes.is_none() && config.axes.is_some() {
             self.axes = config.axes.clone();
             self.axes_are_recorded = true;

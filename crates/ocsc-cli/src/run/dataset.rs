@@ -37,7 +37,7 @@ pub(crate) fn for_learning(args: &Learn, resumed: Option<&Saved<f32>>, console: 
     let seed = resumed.map_or(args.model.seed(), |saved| saved.config.seed);
     let mut options = args.data.reading.options(seed);
     options.limit = Limit::new(args.model.run().memory_limit);
-    let options = resumed.map_or(options.clone(), |saved| options.as_learned(&saved.config));
+    let options = resumed.map_or(options.clone(), |saved| options.like_learned(&saved.config));
     let all = Source::open(&args.data.data, &options)?;
     let (mut source, mut test) = held_out(args, all, &options, args.split_seed.unwrap_or(seed))?;
     if args.test.test.is_empty()
@@ -165,7 +165,7 @@ fn for_coding_those(
 ) -> Result<(Source, Sizes)> {
     // Nothing is drawn but the subset.
     let seed = 0;
-    let options = args.reading.options(seed).as_learned(config);
+    let options = args.reading.options(seed).like_learned(config);
     let mut source = hold_out(Source::open(&args.data, &options)?)?;
     say_recorded(&options, config, &source, console);
     if args.skip_small {

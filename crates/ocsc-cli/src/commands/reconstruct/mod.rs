@@ -28,7 +28,7 @@ pub(crate) fn run(args: &Reconstruct, console: &Console) -> Result<()> {
     let source = match &args.original[..] {
         [] => None,
         data => {
-            let options = args.reading.options(0).as_learned(&saved.config);
+            let options = args.reading.options(0).like_learned(&saved.config);
             Some(Source::open(data, &options).context("--original")?)
         }
     };

@@ -127,7 +127,7 @@ fn recorded_axes_are_repeated() {
         write(folder.path(), name, &bytes)
     };
     let read = |path: &Path, axes: &str| {
-        let source = Source::open(&[path.to_owned()], &options(axes).as_learned(&config)).unwrap();
+        let source = Source::open(&[path.to_owned()], &options(axes).like_learned(&config)).unwrap();
         get(&source, 0).shape()
     };
     let (many, one) = (of("many.npy", &[2, 5, 4, 3]), of("one.npy", &[5, 4, 3]));
@@ -136,7 +136,7 @@ fn recorded_axes_are_repeated() {
     // The call's own win.
     assert_eq!(read(&many, "NCHW"), shape(5, 1, 4, 3));
     let message =
-        format!("{:#}", Source::open(&[of("two.npy", &[5, 4])], &options("").as_learned(&config)).unwrap_err());
+        format!("{:#}", Source::open(&[of("two.npy", &[5, 4])], &options("").like_learned(&config)).unwrap_err());
     assert_contains(&message, &["two.npy", "NHWC"]);
 }
 
