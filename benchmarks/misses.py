@@ -20,11 +20,12 @@ MISSES: dict[str, str] = {
         'the peak, by their active list.'
     ),
     'memory-code': (
-        'The coder works in strips; preprocessing holds the whole photo in double precision, twice where colours become gray.'
+        'At that commit preprocessing (low-pass and scale) held four planes of the photo in double precision; it works in bands since. '
+        'The array in the table below shows the coder alone.'
     ),
     'memory-large': (
-        'The coder works in strips, but preprocessing holds the whole photo in double precision: 384 MB of 48 megapixels. '
-        'Next: preprocessing row by row into single precision, as the contrast normalisation already goes over rows.'
+        'As above. In bands, preprocessing still holds the whole photo in double precision: 384 MB of 48 megapixels. '
+        'Next: preprocessing row by row into single precision.'
     ),
     'pixels': 'Within the noise of the machine.',
     'threads-batch': 'The update is shared less well than coding.',
