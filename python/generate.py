@@ -71,7 +71,8 @@ def page() -> str:
     settings = {setting.name: setting for setting in _native.settings()}
     rows = [_row(p.name, p.flag, p.default, p.doc, settings.get(p.name)) for p in PARAMETERS]
     named = {parameter.name for parameter in PARAMETERS}
-    others = (setting for setting in settings.values() if setting.name not in named)
+    # What a model only remembers has no flag.
+    others = (s for s in settings.values() if s.name not in named and (s.learn_flag or s.code_flag))
     rows += [_row(None, s.learn_flag, s.default, s.doc + ".", s) for s in others]
     return PAGE.format(rows="\n".join(rows))
 
