@@ -514,37 +514,3 @@ impl Canvas {
         c * self.cells() + (z * self.axes[1] + y) * self.axes[2]
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::coder::{ActiveSet, ActiveSetConfig, Coder};
-    use crate::random::stream;
-    use crate::{Dictionary, Shape};
-    use rand::RngExt;
-
-    /// A signal that is loud here and quiet there, certified locally by the coder: its residual alone proves less than the coder
-    /// claims, scaled locally it proves it, without a step of descent.
-    #[test]
-    fn a_residual_that_is_scaled_locally_shows_what_the_coder_claims() {
-        let (filter, n) = (Shape::image(1, 20), 12_000);
-        for (seed, boundary) in [(1, Boundary::Circular), (2, Boundary::Zero), (3, Boundary::Free)] {
-            let dictionary = Dictionary::<f64>::random(6, filter, 2, seed).unwrap();
-            let mut rng = stream(seed, 0);
-            let loud = |i: usize| if (i / 500).is_multiple_of(4) { 3.0 } else { 1.0 };
-            let values = (0..n).map(|i| loud(i) * f64::from(rng.random_range(-1.0_f32..1.0))).collect();
-            let x = Sample::new(Shape::image(1, n), values).unwrap();
-            let (beta, config) = (1.0, Config { boundary, ..Config::default() });
-            let mut coder = ActiveSet::new(&dictionary, beta, 0.01, boundary, ActiveSetConfig::default()).unwrap();
-            let coded = coder.code(&x, None).unwrap();
-            let problem = Problem::new(&config, &dictionary, beta);
-            let canvas = problem.canvas(&x, &coded.code).unwrap();
-            let residual = problem.residual(&canvas, coded.code.atoms());
-            let alone = problem.worth(&canvas, coded.code.atoms(), &residual);
-            assert!(alone.gap() > 1.2 * coded.gap, "{boundary:?}: {} {}", alone.gap(), coded.gap);
-            let wanted = alone.objective - coded.gap;
-            let dual = problem.local_dual(&canvas, coded.code.atoms(), &residual, &alone, wanted);
-            assert!(dual >= wanted - 1e-3 * coded.gap, "{boundary:?}: {dual} {wanted}");
-        }
-    }
-}

@@ -24,6 +24,8 @@ const FIELDS: [&str; 19] = [
     "waiting_seconds",
     "skipped",
     "nonzeros_share",
+    "test_samples",
+    "test_seconds",
 ];
 
 /// That every line has every field and the counters only grow.
@@ -119,7 +121,7 @@ fn a_subset_is_tested_until_the_end_and_all_at_the_end() {
     // Whatever the seed, the subset is the same; and a run that ends early has the whole set, too.
     let first = |words: &str| {
         let call = format!("train.npy --beta 0.1 --init patches --test train.npy --test-subset 2 --passes 3 {words}");
-        bench.learn(&format!("{call} --log run.jsonl --out m.safetensors --time-limit 1e-9")).ok();
+        bench.learn(&format!("{call} --log run.jsonl --out m.safetensors --force --time-limit 1e-9")).ok();
         bench.log("run.jsonl").last().unwrap()["test_samples"].as_u64()
     };
     assert_eq!((first("--seed 1"), first("--seed 2")), (Some(5), Some(5)));

@@ -113,21 +113,22 @@ fn an_interrupted_reconstruct_leaves_whole_files_and_goes_on() {
 
 #[test]
 fn a_step_that_the_log_could_not_take_is_in_it_after_all() {
-    let bench = Bench::with_data(8);
+    // The log is full in the middle of a pass, so that a step is what it cannot take.
+    let bench = Bench::with_data(11);
     let call = "train.npy --beta 0.1 --passes 5 --filters 1 --size 2 --threads 1";
     // A log of 8 kB is full after some steps; the model is smaller.
     let ran = bench.shell(&format!("ulimit -f 16; $OCSC learn {call} --log run.jsonl --out m.safetensors"));
     ran.failed(1, &["run.jsonl", "File too large"]);
     let info = bench.run("info m.safetensors --json").ok().json();
     let samples = info["checkpoint"]["samples"].as_u64().unwrap();
-    assert!((2..40).contains(&samples), "{samples}");
+    assert!((2..55).contains(&samples), "{samples}");
     let steps = bench.log("run.jsonl").iter().filter(|l| l["event"] == "step").count() as u64;
     assert_eq!(steps, samples - 1, "the last step is not in the log");
     bench.run("learn train.npy --resume m.safetensors --log run.jsonl").ok();
     let lines = bench.log("run.jsonl");
     super::log::check(&lines);
     let steps = lines.iter().filter(|l| l["event"] == "step").map(|l| l["step"].as_u64().unwrap());
-    assert!(steps.eq(1..=40));
+    assert!(steps.eq(1..=55));
     bench.run(&format!("learn {call} --out whole.safetensors")).ok();
     let [m, whole] = ["m.safetensors", "whole.safetensors"].map(|name| dictionary_bytes(&bench.path(name)));
     assert!(m == whole);
