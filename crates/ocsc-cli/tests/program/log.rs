@@ -4,7 +4,7 @@ use crate::common::{Bench, write_npy};
 use ndarray::Array3;
 use serde_json::Value;
 
-const FIELDS: [&str; 19] = [
+const FIELDS: [&str; 21] = [
     "event",
     "pass",
     "step",
