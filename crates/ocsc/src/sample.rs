@@ -261,7 +261,7 @@ impl<T: Real> Sample<T> {
     pub fn cast<U: Real>(self) -> Result<Sample<U>> {
         let weights = self.clone_weights();
         let (shape, data, mask) = self.into_parts();
-        let sample = Sample::with_mask(shape, data.into_iter().map(|v| U::of(v.f64())).collect(), mask)?;
+        let sample = Sample::with_mask(shape, converted(data), mask)?;
         sample.with_weights_of(&weights)
     }
 
@@ -368,5 +368,41 @@ impl<T: Real> Samples<T> for Vec<Sample<T>> {
     }
     fn spatial(&self, index: usize) -> Option<[usize; 3]> {
         Some(self[index].shape().spatial())
+    }
+}
+
+/// Numbers that are converted at a time.
+const CHUNK: usize = 1 << 18;
+
+/// The same numbers in another scalar. Of many, those that are converted are given back to the system, so that both arrays
+/// never take memory at the same time.
+fn converted<T: Real, U: Real>(mut values: Vec<T>) -> Vec<U> {
+    if values.len() <= CHUNK {
+        return values.into_iter().map(|v| U::of(v.f64())).collect();
+    }
+    // Zeros take no memory before they are written over.
+    let mut out = vec![U::zero(); values.len()];
+    while !values.is_empty() {
+        let first = values.len().saturating_sub(CHUNK);
+        out[first..].iter_mut().zip(&values[first..]).for_each(|(out, v)| *out = U::of(v.f64()));
+        values.truncate(first);
+        values.shrink_to_fit();
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_numbers_are_converted_as_few_are() {
+        for n in [0, 1, CHUNK, CHUNK + 1, 2 * CHUNK + 3] {
+            let values: Vec<f64> = (0..n).map(|i| (0.1 * i as f64).sin()).collect();
+            let narrow: Vec<f32> = converted(values.clone());
+            assert!(narrow.len() == n && narrow.iter().zip(&values).all(|(a, b)| *a == *b as f32));
+            let wide: Vec<f64> = converted(narrow.clone());
+            assert!(wide.len() == n && wide.iter().zip(&narrow).all(|(a, b)| *a == f64::from(*b)));
+        }
     }
 }

@@ -51,9 +51,16 @@ fn write_checked<T: Real>(
     let (hidden, axes) = shape.split_at(3 - rank);
     ensure!(hidden.iter().all(|&n| n == 1), "a code of shape {} has more than {rank} axes", show_shape(&shape));
     let n = code.nonzeros();
-    let (mut filter, mut position, mut value) = (Vec::new(), Vec::new(), Vec::new());
-    for atom in code.atoms() {
-        filter.extend_from_slice(&i32::try_from(atom.filter)?.to_le_bytes());
+    let bytes = |per_atom: usize, write: &dyn Fn(&Atom<T>, &mut Vec<u8>) -> Result<()>| -> Result<Vec<u8>> {
+        let mut bytes = Vec::with_capacity(n * per_atom);
+        code.atoms().iter().try_for_each(|atom| write(atom, &mut bytes))?;
+        Ok(bytes)
+    };
+    let filter = |atom: &Atom<T>, bytes: &mut Vec<u8>| {
+        bytes.extend_from_slice(&i32::try_from(atom.filter)?.to_le_bytes());
+        Ok(())
+    };
+    let position = |atom: &Atom<T>, bytes: &mut Vec<u8>| {
         let mut place = [0; 3];
         let mut rest = atom.position as usize;
         for (p, len) in place.iter_mut().zip(shape).rev() {
@@ -61,15 +68,19 @@ fn write_checked<T: Real>(
             rest /= len;
         }
         for &p in &place[3 - rank..] {
-            position.extend_from_slice(&i32::try_from(p)?.to_le_bytes());
+            bytes.extend_from_slice(&i32::try_from(p)?.to_le_bytes());
         }
-        atom.value.write_le(&mut value);
-    }
+        Ok(())
+    };
+    let value = |atom: &Atom<T>, bytes: &mut Vec<u8>| {
+        atom.value.write_le(bytes);
+        Ok(())
+    };
     let dense: Vec<u8> = [&[code.n_filters()], axes].concat().iter().flat_map(|&n| (n as i64).to_le_bytes()).collect();
     let mut arrays = vec![
-        ("filter", npy::encode("<i4", &[n], &filter)),
-        ("position", npy::encode("<i4", &[n, rank], &position)),
-        ("value", npy::encode(write::descr::<T>(), &[n], &value)),
+        ("filter", npy::encode("<i4", &[n], &bytes(4, &filter)?)),
+        ("position", npy::encode("<i4", &[n, rank], &bytes(4 * rank, &position)?)),
+        ("value", npy::encode(write::descr::<T>(), &[n], &bytes(size_of::<T>(), &value)?)),
         ("shape", npy::encode("<i8", &[rank + 1], &dense)),
     ];
     if let Some(mixing) = mixing {

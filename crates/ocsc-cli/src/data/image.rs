@@ -244,7 +244,7 @@ fn sample<T: Real>(decoded: DynamicImage, nan_is_missing: bool) -> Result<Sample
     let (width, height) = (decoded.width() as usize, decoded.height() as usize);
     let byte = |v: u8| f64::from(v) / 255.0;
     let word = |v: u16| f64::from(v) / 65535.0;
-    let (channels, data) = match decoded {
+    let (channels, data): (usize, Vec<T>) = match decoded {
         DynamicImage::ImageLuma8(i) => (1, planes(&i, 1, 1, byte)),
         DynamicImage::ImageLumaA8(i) => (1, planes(&i, 2, 1, byte)),
         DynamicImage::ImageRgb8(i) => (3, planes(&i, 3, 3, byte)),
@@ -261,10 +261,15 @@ fn sample<T: Real>(decoded: DynamicImage, nan_is_missing: bool) -> Result<Sample
 }
 
 /// From (pixel, sample) to (channel, pixel), for the first `channels` of `per_pixel` samples.
-pub(crate) fn planes<P: Copy>(raw: &[P], per_pixel: usize, channels: usize, value: impl Fn(P) -> f64) -> Vec<f64> {
+pub(crate) fn planes<P: Copy, T: Real>(
+    raw: &[P],
+    per_pixel: usize,
+    channels: usize,
+    value: impl Fn(P) -> f64,
+) -> Vec<T> {
     let mut data = Vec::with_capacity(raw.len() / per_pixel * channels);
     for c in 0..channels {
-        data.extend(raw.chunks_exact(per_pixel).map(|pixel| value(pixel[c])));
+        data.extend(raw.chunks_exact(per_pixel).map(|pixel| T::of(value(pixel[c]))));
     }
     data
 }

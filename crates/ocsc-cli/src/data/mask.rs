@@ -12,19 +12,18 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 /// A sample of these values, where NaN stands for what was not observed, or is refused.
-pub(crate) fn sample<T: Real>(shape: Shape, values: Vec<f64>, nan_is_missing: bool) -> Result<Sample<T>> {
-    let any_nan = values.iter().any(|v| v.is_nan());
-    let seen = (any_nan && nan_is_missing).then(|| values.iter().map(|v| !v.is_nan()).collect::<Vec<bool>>());
-    let data = values.into_iter().map(T::of).collect();
+pub(crate) fn sample<S: Real, T: Real>(shape: Shape, values: Vec<S>, nan_is_missing: bool) -> Result<Sample<T>> {
+    let any_nan = values.iter().any(|v| v.f64().is_nan());
+    let seen = (any_nan && nan_is_missing).then(|| values.iter().map(|v| !v.f64().is_nan()).collect::<Vec<bool>>());
     if let Some(seen) = seen {
-        return Ok(Sample::masked(shape, data, seen)?);
+        return Ok(Sample::masked(shape, values, seen)?.cast()?);
     }
     let hint = if any_nan {
         "; with --nan-is-missing NaN is unobserved when models are learned and used, and is filled in by `inpaint`"
     } else {
         ""
     };
-    Sample::new(shape, data).map_err(|e| anyhow!("{e}{hint}"))
+    Sample::new(shape, values).and_then(Sample::cast).map_err(|e| anyhow!("{e}{hint}"))
 }
 
 /// The masks of a source's samples.
