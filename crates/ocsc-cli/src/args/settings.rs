@@ -379,7 +379,7 @@ where
 impl Args for ModelArgs {
     fn augment_args(command: Command) -> Command {
         let init = Arg::new("init").long("init").value_name("INIT").help_heading("Model").conflicts_with("resume").help(
-            "Initial dictionary: random, patches (of the data), or a .npy file of shape (K, C, axes...) or (K, axes...) [default: \
+            "Initial dictionary: random, patches (of the data), a model, or a .npy file of shape (K, C, axes...) or (K, axes...) [default: \
              random]",
         );
         let preset =

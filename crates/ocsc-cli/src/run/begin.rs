@@ -5,12 +5,13 @@ use crate::console::{Console, told};
 use crate::data::Source;
 use crate::memory;
 use crate::run::dataset;
+use crate::run::given::Given;
 use crate::run::model::preprocessing;
 use crate::run::sparsity;
 use anyhow::{Error, Result};
 use ocsc::checkpoint::Saved;
 use ocsc::run::{Init, Run, Started};
-use ocsc::{Config, Dictionary, Real, Sample, Samples, settings};
+use ocsc::{Config, Dictionary, Real, settings};
 use std::path::Path;
 
 /// Returns the settings of a new run on a data set.
@@ -92,14 +93,7 @@ pub(crate) fn advised(error: ocsc::Error, reading: impl Fn(usize) -> Option<Stri
 
 /// A dictionary from an array (K, C, axes...) or (K, axes...); filters of norm above 1 are scaled to 1.
 fn from_file<T: Real>(path: &Path, rank: usize, console: &Console) -> Result<Dictionary<T>> {
-    let source = dataset::for_init(path, rank)?;
-    let first: Sample<f64> = source.get(0)?;
-    let mut data = Vec::new();
-    for k in 0..source.len() {
-        let filter: Sample<f64> = source.get(k)?;
-        data.extend_from_slice(filter.data());
-    }
-    let (dictionary, largest) = Dictionary::scaled(source.len(), first.shape(), rank, &data)?;
+    let (dictionary, largest) = Given::read(path, rank)?.dictionary(rank)?;
     if largest > 1.0 + 1e-4 {
         console.say(format!("{}: filters of norm above 1 (largest {largest:.3}) scaled to 1", path.display()));
     }

@@ -6,9 +6,10 @@
 
 use crate::args::{DataArgs, Evaluate, Learn, ModelArgs, Reading, Size, Tile};
 use crate::console::{Console, counted, share};
-use crate::data::{Axes, Channel, Source, SourceOptions, channels_before, fits};
+use crate::data::{Channel, Source, SourceOptions, channels_before, fits};
 use crate::memory::Limit;
 use crate::ranks::{Ranks, Sizes};
+use crate::run::given::Given;
 use crate::run::tile;
 use crate::threads;
 use anyhow::{Context, Result, ensure};
@@ -247,17 +248,6 @@ fn check_sizes(source: &Source, sizes: &Sizes, filter: Shape) -> Result<()> {
     Ok(())
 }
 
-/// A dictionary in a file: one filter per sample.
-pub(crate) fn for_init(path: &Path, rank: usize) -> Result<Source> {
-    let open = |channels: &str| {
-        let axes: Axes = format!("N{channels}{}", &"DHW"[3 - rank..]).parse()?;
-        Source::open(&[path.to_owned()], &SourceOptions { axes: Some(axes), ..SourceOptions::default() })
-    };
-    open("").or_else(|_| open("C")).with_context(|| {
-        format!("--init {}: expected random, patches, or an array (filters, {rank} axes) or (filters, channels, {rank} axes)", path.display())
-    })
-}
-
 /// The channels of the dictionary that a new run starts from, if a file holds it.
 pub(crate) fn channels_of_init(args: &Learn, rank: usize) -> Result<Option<usize>> {
     channels_of_start(&args.model.init, rank)
@@ -267,7 +257,7 @@ pub(crate) fn channels_of_init(args: &Learn, rank: usize) -> Result<Option<usize
 pub(crate) fn channels_of_start(init: &str, rank: usize) -> Result<Option<usize>> {
     match init {
         "random" | "patches" => Ok(None),
-        file => Ok(for_init(Path::new(file), rank)?.seen(0).map(|seen| seen.channels)),
+        file => Ok(Some(Given::read(Path::new(file), rank)?.shape.channels)),
     }
 }
 
@@ -368,7 +358,7 @@ fn split(
 pub(crate) fn filter_size(args: &Learn, rank: usize) -> Result<[usize; 3]> {
     match args.model.init.as_str() {
         "random" | "patches" => Ok(Shape::from_axes(1, &args.model.filter_shape(rank)?)?.spatial()),
-        file => for_init(Path::new(file), rank)?.size(0),
+        file => Ok(Given::read(Path::new(file), rank)?.shape.spatial()),
     }
 }
 

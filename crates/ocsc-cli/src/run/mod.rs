@@ -1,4 +1,5 @@
-//! What the commands share: [`begin`] puts a run together, [`dataset`] opens data, [`tile`] cuts few and large samples to pieces, [`pipe`] reads frames from standard input, [`model`] prepares samples as a
+//! What the commands share: [`begin`] puts a run together, [`dataset`] opens data, [`given`] reads the dictionary of `--init`,
+//! [`tile`] cuts few and large samples to pieces, [`pipe`] reads frames from standard input, [`model`] prepares samples as a
 //! model wants them, [`observer`] watches a run with its [`log`] of [`record`]s, [`fingerprint`] compares a checkpoint's data with
 //! the call's, and [`outputs`], [`lock`] and [`folder`] keep files from being lost.
 
@@ -6,6 +7,7 @@ pub(crate) mod begin;
 pub(crate) mod dataset;
 pub(crate) mod fingerprint;
 pub(crate) mod folder;
+mod given;
 pub(crate) mod lock;
 pub(crate) mod log;
 pub(crate) mod model;

@@ -73,6 +73,21 @@ fn a_dictionary_from_elsewhere_is_wrapped_and_scaled() {
 }
 
 #[test]
+fn a_model_is_an_initial_dictionary() {
+    let bench = Bench::with_data(2);
+    bench.run("learn train.npy --filters 4 --size 5 --beta 0.1 --out old.safetensors").ok();
+    bench.run("learn train.npy --passes 0 --beta 0.2 --init old.safetensors --out new.safetensors").ok();
+    let [old, new] = ["old", "new"].map(|name| model(&bench.path(&format!("{name}.safetensors"))));
+    assert_eq!((new.config["beta"].as_f64(), new.dictionary.dim()), (Some(0.2), (4, 1, 5, 5)));
+    old.dictionary.iter().zip(&new.dictionary).for_each(|(a, b)| assert_close(*a, *b, 1e-6));
+    // Filters of images are none for signals, and what is no model is refused by its name.
+    let call = "learn train.npy --axes NCW --init old.safetensors --out w.safetensors";
+    bench.run(call).refused(1, &["--init old.safetensors", "1 spatial axes", "found 2"]);
+    std::fs::write(bench.path("bad.safetensors"), "nothing").unwrap();
+    bench.run("learn train.npy --init bad.safetensors --out w.safetensors").refused(1, &["bad.safetensors"]);
+}
+
+#[test]
 fn patches_are_pieces_of_the_data() {
     let bench = Bench::with_data(2);
     bench.learn("train.npy --passes 0 --init patches --dtype f64 --out m.safetensors").ok();
