@@ -192,11 +192,10 @@ impl<'a, T: Real> Strips<'a, T> {
         solve.started &= self.is_warm;
         let (coded, violators) = solve.run(tol, monitor, monitor.now())?;
         let width = self.shape[2];
-        for i in 0..lines.count {
-            if let Some(line) = self.line(lines.first + i as isize) {
-                self.atoms[line].clear();
-                self.violators[line].clear();
-            }
+        let renewed: Vec<usize> = (0..lines.count).filter_map(|i| self.line(lines.first + i as isize)).collect();
+        for line in &renewed {
+            self.atoms[*line].clear();
+            self.violators[*line].clear();
         }
         for atom in coded.code.atoms() {
             let (line, column) = (atom.position as usize / width, atom.position as usize % width);
@@ -204,11 +203,16 @@ impl<'a, T: Real> Strips<'a, T> {
                 self.atoms[line].push(Atom { position: column as u32, ..*atom });
             }
         }
-        for at in violators {
+        // Only these make the residual smaller.
+        for at in violators.into_iter().filter(|at| at.strength > 1.0) {
             let (line, column) = (at.position as usize / width, at.position as usize % width);
             if let Some(line) = self.line(lines.first + line as isize) {
                 self.violators[line].push(Candidate { position: column as u32, ..at });
             }
+        }
+        for line in renewed {
+            self.atoms[line].shrink_to_fit();
+            self.violators[line].shrink_to_fit();
         }
         Ok(coded.iterations)
     }
