@@ -126,7 +126,7 @@ fn coded<T: Scalar>(task: Task, dictionary: &Dictionary<T>, host: &Host) -> PyRe
     let mut codes = Codes::new();
     let done = code_each(coder.as_mut(), dictionary, &source, &Silent, |_, item| -> ocsc::Result<()> {
         let item = item?;
-        codes.push(item.sample, item.coded);
+        codes.push(&item.sample, &item.coded);
         if host.is_gone() { Err(Error::Source("interrupted".to_owned())) } else { Ok(()) }
     });
     done.map_err(|error| raised.exception(error))?;

@@ -135,7 +135,7 @@ fn evaluated<T: Real>(args: &Evaluate, ranks: &Ranks, console: &Console) -> Resu
                     }
                 }
                 done += 1;
-                bar.advance(1, &how_it_goes(item.sample, item.coded));
+                bar.advance(1, &how_it_goes(item.sample.n_observed(), item.coded));
             }
             Err(error) if args.data.strict => return Err(error),
             Err(error) => {

@@ -51,10 +51,11 @@ fn write_checked<T: Real>(
     let (hidden, axes) = shape.split_at(3 - rank);
     ensure!(hidden.iter().all(|&n| n == 1), "a code of shape {} has more than {rank} axes", show_shape(&shape));
     let n = code.nonzeros();
-    let bytes = |per_atom: usize, write: &dyn Fn(&Atom<T>, &mut Vec<u8>) -> Result<()>| -> Result<Vec<u8>> {
-        let mut bytes = Vec::with_capacity(n * per_atom);
-        code.atoms().iter().try_for_each(|atom| write(atom, &mut bytes))?;
-        Ok(bytes)
+    type Write<'a, T> = &'a dyn Fn(&Atom<T>, &mut Vec<u8>) -> Result<()>;
+    let column = |(name, descr, shape, bytes, write): (&'static str, &str, &[usize], usize, Write<'_, T>)| {
+        let mut npy = npy::begin(descr, shape, n * bytes);
+        code.atoms().iter().try_for_each(|atom| write(atom, &mut npy))?;
+        Ok((name, npy))
     };
     let filter = |atom: &Atom<T>, bytes: &mut Vec<u8>| {
         bytes.extend_from_slice(&i32::try_from(atom.filter)?.to_le_bytes());
@@ -77,12 +78,12 @@ fn write_checked<T: Real>(
         Ok(())
     };
     let dense: Vec<u8> = [&[code.n_filters()], axes].concat().iter().flat_map(|&n| (n as i64).to_le_bytes()).collect();
-    let mut arrays = vec![
-        ("filter", npy::encode("<i4", &[n], &bytes(4, &filter)?)),
-        ("position", npy::encode("<i4", &[n, rank], &bytes(4 * rank, &position)?)),
-        ("value", npy::encode(write::descr::<T>(), &[n], &bytes(size_of::<T>(), &value)?)),
-        ("shape", npy::encode("<i8", &[rank + 1], &dense)),
+    let columns: [(_, _, &[usize], _, Write<'_, T>); 3] = [
+        ("filter", "<i4", &[n], 4, &filter),
+        ("position", "<i4", &[n, rank], 4 * rank, &position),
+        ("value", write::descr::<T>(), &[n], size_of::<T>(), &value),
     ];
+    let mut arrays = vec![("shape", npy::encode("<i8", &[rank + 1], &dense))];
     if let Some(mixing) = mixing {
         let (base, weights) = (mixing.base(), mixing.weights());
         let numbers: Vec<u8> = base.iter().flat_map(|b| (*b as i64).to_le_bytes()).collect();
@@ -94,7 +95,7 @@ fn write_checked<T: Real>(
     arrays.push(("sha256", npy::encode_text(&facts.checksum(code, mixing))));
     // In memory: the crate prints a line of its own where it cannot write.
     let mut packed = Cursor::new(Vec::new());
-    npz::write(&mut packed, &arrays)?;
+    npz::write(&mut packed, columns.into_iter().map(column).chain(arrays.into_iter().map(Ok)))?;
     Ok(write_file(path, packed.into_inner())?)
 }
 

@@ -245,31 +245,45 @@ fn sample<T: Real>(decoded: DynamicImage, nan_is_missing: bool) -> Result<Sample
     let byte = |v: u8| f64::from(v) / 255.0;
     let word = |v: u16| f64::from(v) / 65535.0;
     let (channels, data): (usize, Vec<T>) = match decoded {
-        DynamicImage::ImageLuma8(i) => (1, planes(&i, 1, 1, byte)),
-        DynamicImage::ImageLumaA8(i) => (1, planes(&i, 2, 1, byte)),
-        DynamicImage::ImageRgb8(i) => (3, planes(&i, 3, 3, byte)),
-        DynamicImage::ImageRgba8(i) => (3, planes(&i, 4, 3, byte)),
-        DynamicImage::ImageLuma16(i) => (1, planes(&i, 1, 1, word)),
-        DynamicImage::ImageLumaA16(i) => (1, planes(&i, 2, 1, word)),
-        DynamicImage::ImageRgb16(i) => (3, planes(&i, 3, 3, word)),
-        DynamicImage::ImageRgba16(i) => (3, planes(&i, 4, 3, word)),
-        DynamicImage::ImageRgb32F(i) => (3, planes(&i, 3, 3, f64::from)),
-        DynamicImage::ImageRgba32F(i) => (3, planes(&i, 4, 3, f64::from)),
-        other => (3, planes(&other.into_rgb32f(), 3, 3, f64::from)),
+        DynamicImage::ImageLuma8(i) => (1, planes(i.into_raw(), 1, 1, byte)),
+        DynamicImage::ImageLumaA8(i) => (1, planes(i.into_raw(), 2, 1, byte)),
+        DynamicImage::ImageRgb8(i) => (3, planes(i.into_raw(), 3, 3, byte)),
+        DynamicImage::ImageRgba8(i) => (3, planes(i.into_raw(), 4, 3, byte)),
+        DynamicImage::ImageLuma16(i) => (1, planes(i.into_raw(), 1, 1, word)),
+        DynamicImage::ImageLumaA16(i) => (1, planes(i.into_raw(), 2, 1, word)),
+        DynamicImage::ImageRgb16(i) => (3, planes(i.into_raw(), 3, 3, word)),
+        DynamicImage::ImageRgba16(i) => (3, planes(i.into_raw(), 4, 3, word)),
+        DynamicImage::ImageRgb32F(i) => (3, planes(i.into_raw(), 3, 3, f64::from)),
+        DynamicImage::ImageRgba32F(i) => (3, planes(i.into_raw(), 4, 3, f64::from)),
+        other => (3, planes(other.into_rgb32f().into_raw(), 3, 3, f64::from)),
     };
     mask::sample(Shape { channels, depth: 1, height, width }, data, nan_is_missing)
 }
 
-/// From (pixel, sample) to (channel, pixel), for the first `channels` of `per_pixel` samples.
+/// Pixels that are converted at a time.
+const CHUNK: usize = 1 << 18;
+
+/// From (pixel, sample) to (channel, pixel), for the first `channels` of `per_pixel` samples. Of a large image, the pixels that are
+/// converted are given back to the system, so that both arrays never take memory at the same time.
 pub(crate) fn planes<P: Copy, T: Real>(
-    raw: &[P],
+    mut raw: Vec<P>,
     per_pixel: usize,
     channels: usize,
     value: impl Fn(P) -> f64,
 ) -> Vec<T> {
-    let mut data = Vec::with_capacity(raw.len() / per_pixel * channels);
-    for c in 0..channels {
-        data.extend(raw.chunks_exact(per_pixel).map(|pixel| T::of(value(pixel[c]))));
+    let n = raw.len() / per_pixel;
+    // Zeros take no memory before they are written over.
+    let mut data = vec![T::zero(); n * channels];
+    let mut end = n;
+    while end > 0 {
+        let first = end.saturating_sub(CHUNK);
+        for c in 0..channels {
+            let pixels = raw[first * per_pixel..].chunks_exact(per_pixel);
+            data[c * n + first..c * n + end].iter_mut().zip(pixels).for_each(|(v, pixel)| *v = T::of(value(pixel[c])));
+        }
+        raw.truncate(first * per_pixel);
+        raw.shrink_to_fit();
+        end = first;
     }
     data
 }

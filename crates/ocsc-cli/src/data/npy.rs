@@ -190,6 +190,13 @@ impl<'a> Dictionary<'a> {
 
 /// The bytes of a `.npy` file with the last axis innermost; `descr` is numpy's name of the type of `data`.
 pub(crate) fn encode(descr: &str, shape: &[usize], data: &[u8]) -> Vec<u8> {
+    let mut bytes = begin(descr, shape, data.len());
+    bytes.extend_from_slice(data);
+    bytes
+}
+
+/// The beginning of a `.npy` file, with room for so many bytes of data.
+pub(super) fn begin(descr: &str, shape: &[usize], room: usize) -> Vec<u8> {
     let shape = super::axes::show_shape(shape);
     let mut text = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}");
     // The format asks for data that start at a multiple of 64, after a line end.
@@ -199,11 +206,10 @@ pub(crate) fn encode(descr: &str, shape: &[usize], data: &[u8]) -> Vec<u8> {
     text.push('\n');
     // At most three dozen digits and names: far below the 65,535 that two bytes can say.
     let len = text.len() as u16;
-    let mut bytes = Vec::with_capacity(10 + text.len() + data.len());
+    let mut bytes = Vec::with_capacity(10 + text.len() + room);
     bytes.extend_from_slice(MAGIC);
     bytes.extend_from_slice(&[1, 0]);
     bytes.extend_from_slice(&len.to_le_bytes());
     bytes.extend_from_slice(text.as_bytes());
-    bytes.extend_from_slice(data);
     bytes
 }

@@ -92,12 +92,18 @@ impl Npz<'_> {
 /// Writes arrays, each given by its name and the bytes of a `.npy` file, as a deflated archive.
 ///
 /// Deflated, because the sorted filters and positions of a code shrink to a fraction; numpy reads both.
-pub(crate) fn write(out: impl Write + Seek, arrays: &[(&str, Vec<u8>)]) -> Result<()> {
+///
+/// The arrays are taken one by one, so that one is in memory at a time where they are made as they are taken.
+pub(crate) fn write<'a>(
+    out: impl Write + Seek,
+    arrays: impl IntoIterator<Item = Result<(&'a str, Vec<u8>)>>,
+) -> Result<()> {
     let mut zip = ZipWriter::new(out);
     let options = SimpleFileOptions::default().compression_method(CompressionMethod::Deflated);
-    for (name, npy) in arrays {
+    for array in arrays {
+        let (name, npy) = array?;
         zip.start_file(format!("{name}.npy"), options.large_file(npy.len() >= u32::MAX as usize))?;
-        zip.write_all(npy)?;
+        zip.write_all(&npy)?;
     }
     zip.finish()?.flush()?;
     Ok(())

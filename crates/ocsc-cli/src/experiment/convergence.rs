@@ -116,7 +116,7 @@ fn stationarity(
     let mut coder = coder(config, dictionary, NEARLY_EXACT)?;
     code_each(coder.as_mut(), dictionary, samples, &UntilInterrupted, |_, item| -> ocsc::Result<()> {
         let item = item?;
-        descent.absorb(item.sample, &item.coded.code, dictionary)
+        descent.absorb(&item.sample, &item.coded.code, dictionary)
     })?;
     Ok(descent.update(&mut dictionary.clone()).stationarity)
 }

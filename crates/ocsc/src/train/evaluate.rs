@@ -75,11 +75,11 @@ fn is_zero(n: &usize) -> bool {
 }
 
 /// A sample with its code.
-pub struct Item<'a, T: Real> {
+pub struct Item<T: Real> {
     /// The sample.
-    pub sample: &'a Sample<T>,
+    pub sample: Sample<T>,
     /// Its code.
-    pub coded: &'a Coded<T>,
+    pub coded: Coded<T>,
     /// Its share of the wall time of coding.
     pub seconds: f64,
 }
@@ -237,10 +237,10 @@ fn measure<T: Real>(
                 coded.relative_gap(),
                 coded.code.nonzeros() as f64,
                 coded.outliers as f64,
-                mse(sample, reconstruction)?,
+                mse(&sample, reconstruction)?,
                 sample.n_observed() as f64,
             ]);
-            each(part.number(i), Ok(Represented { sample, coded, reconstruction }))
+            each(part.number(i), Ok(Represented { sample: &sample, coded: &coded, reconstruction }))
         }
         Err(error) => {
             measured.first_bad.get_or_insert_with(|| error.to_string());
@@ -274,7 +274,7 @@ pub fn code_each<T: Real, E: From<Error>>(
     dictionary: &Dictionary<T>,
     samples: &dyn Samples<T>,
     monitor: &dyn Monitor,
-    mut each: impl FnMut(usize, Result<Item<'_, T>>) -> std::result::Result<(), E>,
+    mut each: impl FnMut(usize, Result<Item<T>>) -> std::result::Result<(), E>,
 ) -> std::result::Result<(), E> {
     let mut refused = None;
     let ended = code_while(coder, dictionary, samples, monitor, &mut |i, item| {
@@ -286,7 +286,7 @@ pub fn code_each<T: Real, E: From<Error>>(
 }
 
 /// Is told of a sample and says whether to go on.
-type While<'a, T> = dyn FnMut(usize, Result<Item<'_, T>>) -> bool + 'a;
+type While<'a, T> = dyn FnMut(usize, Result<Item<T>>) -> bool + 'a;
 
 compiled! {
     /// [`code_each`], until `each` wants no more.
@@ -330,7 +330,7 @@ fn code_in_groups<T: Real>(
             let clock = Instant::now();
             let coded = coder.code_all(&group, monitor).map_err(|e| name_samples(e, samples, &indices))?;
             let seconds = clock.elapsed().as_secs_f64() / group.len().max(1) as f64;
-            for ((i, sample), coded) in indices.into_iter().zip(&group).zip(&coded) {
+            for ((i, sample), coded) in indices.into_iter().zip(group).zip(coded) {
                 if !each(i, Ok(Item { sample, coded, seconds })) {
                     return Ok(());
                 }

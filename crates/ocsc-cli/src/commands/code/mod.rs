@@ -76,7 +76,7 @@ fn code<T: Real>(args: &Code, ranks: &Ranks, console: &Console) -> Result<()> {
                 let window = if args.data.reading.crop.is_none() { source.recording(number) } else { None };
                 let window = window.map(|(recording, start, _)| (recording, start));
                 let cut = source.cut(number)?;
-                tally.add(&source.file_stem(number), source.name(number), cut, window, item.sample, item.coded)
+                tally.add(&source.file_stem(number), source.name(number), cut, window, item.sample, &item.coded)
             }
             Err(error) if args.data.strict => bail!(error),
             Err(error) => {
@@ -259,10 +259,10 @@ impl<'a> Tally<'a> {
         source: String,
         cut: Cut,
         window: Option<(String, usize)>,
-        sample: &Sample<T>,
+        sample: Sample<T>,
         coded: &Coded<T>,
     ) -> Result<()> {
-        let shape = sample.shape();
+        let (shape, observed) = (sample.shape(), sample.n_observed());
         let (recording, start) = window.unzip();
         let facts = Facts {
             recording,
@@ -279,15 +279,17 @@ impl<'a> Tally<'a> {
             source: Some(source),
             ..self.facts.clone()
         };
+        // A large one takes as much memory as writing its code.
+        drop(sample);
         let mixing = coded.filters.as_ref().map(|own| &own.mixing);
         codes::write_code(&self.args.out.join(format!("{stem}.npz")), &coded.code, mixing, self.rank, &facts)?;
         self.samples += 1;
         self.objective += coded.total();
         self.gap = self.gap.max(coded.relative_gap());
-        self.sparsity.add(coded.code.nonzeros(), sample.n_observed());
+        self.sparsity.add(coded.code.nonzeros(), observed);
         self.unconverged += usize::from(coded.status != Status::Converged);
         self.outliers += coded.outliers;
-        self.bar.advance(1, &how_it_goes(sample, coded));
+        self.bar.advance(1, &how_it_goes(observed, coded));
         Ok(())
     }
 
@@ -386,7 +388,7 @@ impl<'a> Tally<'a> {
 }
 
 /// The objective of a code per value, as that of a sample depends on its size, and its gap.
-pub(crate) fn how_it_goes<T: Real>(sample: &Sample<T>, coded: &Coded<T>) -> String {
-    let per_value = coded.total() / sample.n_observed().max(1) as f64;
+pub(crate) fn how_it_goes<T: Real>(observed: usize, coded: &Coded<T>) -> String {
+    let per_value = coded.total() / observed.max(1) as f64;
     format!("objective {per_value:.4} per value  gap {:.2} %", 100.0 * coded.relative_gap())
 }

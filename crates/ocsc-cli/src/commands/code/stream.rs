@@ -62,7 +62,7 @@ pub(crate) fn code<T: Real>(args: &Code, config: Config, saved: &Saved<T>, conso
             Err(ocsc::Error::Stopped) => Vec::new(),
             coded => coded.with_context(|| format!("stdin: before frame {taken}"))?,
         };
-        for ((number, sample), coded) in numbers.into_iter().flatten().zip(&group).zip(&coded) {
+        for ((number, sample), coded) in numbers.into_iter().flatten().zip(group).zip(&coded) {
             let name = format!("stdin[{number}]");
             let cut = Cut { whole: number, name: name.clone(), start: [0; 3], rate: None };
             tally.add(&format!("frame-{number:06}"), name, cut, None, sample, coded)?;

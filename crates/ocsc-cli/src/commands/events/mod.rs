@@ -76,7 +76,7 @@ fn events<T: Real>(args: &Events, console: &Console) -> Result<()> {
                 table.gap = table.gap.max(item.coded.relative_gap());
                 table.unconverged += usize::from(item.coded.status != Status::Converged);
                 table.sparsity.add(item.coded.code.nonzeros(), item.sample.n_observed());
-                bar.advance(1, &how_it_goes(item.sample, item.coded));
+                bar.advance(1, &how_it_goes(item.sample.n_observed(), &item.coded));
             }
             Err(error) if args.data.strict => bail!(error),
             Err(error) => {

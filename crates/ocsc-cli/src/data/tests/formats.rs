@@ -166,7 +166,7 @@ fn npz_says_which_arrays_it_cannot_use() {
         ("gap", npy::encode("<f8", &[], &[0; 8])),
         ("words", npy::encode("<U1", &[1], &[0; 4])),
     ];
-    npz::write(std::fs::File::create(&path).unwrap(), &arrays).unwrap();
+    npz::write(std::fs::File::create(&path).unwrap(), arrays.into_iter().map(Ok)).unwrap();
     let message = refusal(&path, "");
     assert_contains(&message, &["gap, words, x", "`gap`: a single number", "`words`", "text", "mixed.npz:NAME"]);
     assert!(!message.contains("`x`"));

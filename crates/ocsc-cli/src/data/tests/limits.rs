@@ -65,7 +65,7 @@ fn arrays() {
     // Zeros, of which a thousand take a byte.
     let zeros = npy::encode("|u1", &[2000, 3000], &vec![0; 6_000_000]);
     let path = folder.path().join("packed.npz");
-    npz::write(std::fs::File::create(&path).unwrap(), &[("a", zeros)]).unwrap();
+    npz::write(std::fs::File::create(&path).unwrap(), [Ok(("a", zeros))]).unwrap();
     refuse(&path, &["unpacked"]);
     let path = write(
         folder.path(),
@@ -81,7 +81,7 @@ fn members_of_archives_are_what_they_claim() {
     let folder = tempfile::tempdir().unwrap();
     let array = npy::encode("<f4", &[2, 2, 3], &counting(12));
     let path = folder.path().join("a.npz");
-    npz::write(std::fs::File::create(&path).unwrap(), &[("a", array.clone())]).unwrap();
+    npz::write(std::fs::File::create(&path).unwrap(), [Ok(("a", array.clone()))]).unwrap();
     let whole = std::fs::read(&path).unwrap();
     // The entry of the directory: its signature, then checksum and length after 16 and 24 bytes.
     let entry = whole.windows(4).rposition(|w| w == b"PK\x01\x02").unwrap();
@@ -121,7 +121,7 @@ fn codes_are_read_in_what_their_atoms_take() {
         ("shape", npy::encode("<i8", &[3], &words(&[4, 65535, 65535]))),
     ];
     let mut file = std::fs::File::create(&path).unwrap();
-    npz::write(&mut file, &arrays).unwrap();
+    npz::write(&mut file, arrays.into_iter().map(Ok)).unwrap();
     file.flush().unwrap();
     let (read, peak) = peak_of(|| read_code::<f32>(&path).unwrap());
     assert_eq!((read.0.nonzeros(), read.0.shape()), (2, [1, 65535, 65535]));

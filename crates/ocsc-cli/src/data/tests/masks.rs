@@ -30,7 +30,7 @@ fn one_mask_for_all_samples_in_every_format() {
     let flags = [1, 0, 1, 1, 1, 0];
     let floats: Vec<u8> = flags.iter().flat_map(|f| (f64::from(*f) * -0.5).to_le_bytes()).collect();
     let mut packed = std::io::Cursor::new(Vec::new());
-    npz::write(&mut packed, &[("m", npy::encode("|b1", &[2, 3], &flags))]).unwrap();
+    npz::write(&mut packed, [Ok(("m", npy::encode("|b1", &[2, 3], &flags)))]).unwrap();
     // Column-major, with a logical variable beside a plain one.
     let logical = matrix(false, "m", 9 | 0x200, &[2, 3], 2, &[1, 1, 0, 1, 1, 0]);
     let plain = matrix(false, "b", 9, &[2, 3], 2, &[1; 6]);

@@ -21,7 +21,7 @@ pub(super) fn specimens() -> Vec<(&'static str, Vec<u8>)> {
 fn arrays() -> Vec<(&'static str, Vec<u8>)> {
     let array = npy::encode("<f4", &[2, 2, 3], &counting(12));
     let mut packed = Cursor::new(Vec::new());
-    npz::write(&mut packed, &[("a", array.clone()), ("b", array.clone())]).unwrap();
+    npz::write(&mut packed, ["a", "b"].map(|name| Ok((name, array.clone())))).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let stored = folder.path().join("s.npz");
     let mut writer = ndarray_npy::NpzWriter::new(std::fs::File::create(&stored).unwrap());
