@@ -158,6 +158,12 @@ impl<T: Real> Run<T> {
         self
     }
 
+    /// Counts the limit of time and the seconds between evaluations in processor time.
+    pub fn processor_time(mut self, processor_time: bool) -> Self {
+        self.schedule.processor_time = processor_time;
+        self
+    }
+
     /// Evaluates this many samples of the test set, and the whole of it at the end.
     pub fn test_subset(mut self, samples: Option<usize>) -> Self {
         self.schedule.test_subset = samples;

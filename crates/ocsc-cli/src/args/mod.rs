@@ -358,6 +358,9 @@ pub struct Learn {
     /// and at the end: one grid of time for methods whose passes take long and those whose passes do not
     #[arg(long, requires = "tests", value_parser = positive, value_name = "SECONDS")]
     pub(crate) test_seconds: Option<f64>,
+    /// Count --time-limit and --test-seconds in processor time, so that other work of the machine takes nothing off them
+    #[arg(long)]
+    pub(crate) processor_time: bool,
     /// Evaluate on only N of the test data, drawn at random and the same for all seeds, and on all of them at the end
     #[arg(long, requires = "tests", value_parser = at_least_one, value_name = "N")]
     pub(crate) test_subset: Option<usize>,

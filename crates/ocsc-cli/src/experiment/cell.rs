@@ -29,6 +29,10 @@ const NUMBERED: [&str; 2] = [CANDIDATE, PROBE];
 pub(super) const CANDIDATE: &str = "candidate";
 pub(super) const PROBE: &str = "probe";
 
+const TIME_LIMIT: &str = "--time-limit";
+const PROCESSOR_TIME: &str = "--processor-time";
+const TEST_SECONDS: &str = "--test-seconds";
+
 /// More than the record of a run or one of its pictures takes.
 const MAX_BYTES: u64 = 1 << 28;
 
@@ -40,7 +44,7 @@ pub(crate) struct Cell {
     pub(crate) seed: u64,
     /// What was varied besides, and its value: `images`, 20.
     pub(crate) at: Option<(String, usize)>,
-    /// The words of `ocsc learn` but for its outputs. A cell whose words have changed is run again.
+    /// The words of `ocsc learn` but for its outputs. A cell is run again when they have changed.
     pub(crate) words: Vec<String>,
     /// What `OCSC_SIMD` is set to, if it is.
     pub(crate) simd: Option<String>,
@@ -97,9 +101,46 @@ impl Cell {
         self.words.iter().skip_while(|word| *word != name).nth(1).map(String::as_str)
     }
 
-    /// The finished cell, if it was run with these words.
+    /// The finished cell, if it was run with these words, or with another time limit and would have ended the same.
     pub(crate) fn kept(&self, folder: &Path) -> Option<Cell> {
-        read(&self.file(folder, ".json")).ok().filter(|kept| self.is_same(kept))
+        let kept = read(&self.file(folder, ".json")).ok()?;
+        (self.is_same(&kept) || self.is_within(&kept, folder)).then_some(kept)
+    }
+
+    /// Whether the other differs in its time limit alone, and neither limit is what ended it.
+    fn is_within(&self, other: &Cell, folder: &Path) -> bool {
+        let [limit, before] = [self, other].map(|cell| cell.time_limit().unwrap_or(f64::INFINITY));
+        self.words_but_time().eq(other.words_but_time())
+            && self.simd == other.simd
+            && match other.outcome {
+                Outcome::OutOfMemory { .. } => true,
+                Outcome::OutOfTime { need } => need > limit,
+                Outcome::Done => {
+                    let records = other.records(folder).unwrap_or_default();
+                    records.last().is_some_and(|last| last.seconds.max(last.cpu_seconds) < limit.min(before))
+                }
+            }
+    }
+
+    /// The seconds of learning after which its run ends.
+    pub(super) fn time_limit(&self) -> Option<f64> {
+        self.option(TIME_LIMIT)?.parse().ok()
+    }
+
+    /// The learning time of a record that its limit is compared with.
+    pub(super) fn clock(&self, record: &Record) -> f64 {
+        if self.has(PROCESSOR_TIME) { record.cpu_seconds } else { record.seconds }
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.words.iter().any(|word| word == name)
+    }
+
+    /// Its words but for those that only say when the time is up.
+    fn words_but_time(&self) -> impl Iterator<Item = &[String]> {
+        let is_grid = self.has(TEST_SECONDS);
+        let is_of_time = move |name: &str| name == TIME_LIMIT || name == PROCESSOR_TIME && !is_grid;
+        self.words.chunk_by(|_, next| !next.starts_with("--")).filter(move |group| !is_of_time(&group[0]))
     }
 
     /// Whether the other is of the same run.

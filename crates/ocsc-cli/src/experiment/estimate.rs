@@ -89,7 +89,7 @@ fn measure(cell: &Cell, data: &ToLearn, place: &Place<'_>) -> Result<Option<Cost
         }
     };
     let Some(last) = probe.records(&place.folder)?.pop().filter(|last| last.samples > 0) else { return Ok(None) };
-    let learning = last.seconds / last.samples as f64;
+    let learning = probe.clock(&last) / last.samples as f64;
     let model = probe.file(&place.folder, ".safetensors");
     let testing = data.test.as_ref().map(|test| testing(test, &model)).transpose()?;
     Ok(Some(Cost { learning, testing: testing.unwrap_or(0.0) }))

@@ -205,7 +205,7 @@ fn too_long(cell: &Cell, before: &[Cell], folder: &Path) -> Option<f64> {
     let (same, fewer) = last.at.as_ref()?;
     let took = match last.outcome {
         Outcome::OutOfTime { need } => need,
-        Outcome::Done => last.records(folder).ok()?.last()?.seconds,
+        Outcome::Done => last.clock(last.records(folder).ok()?.last()?),
         Outcome::OutOfMemory { .. } => return None,
     };
     let need = took * *images as f64 / (*fewer).max(1) as f64;
@@ -213,11 +213,6 @@ fn too_long(cell: &Cell, before: &[Cell], folder: &Path) -> Option<f64> {
 }
 
 impl Cell {
-    /// The seconds of learning after which its run ends.
-    fn time_limit(&self) -> Option<f64> {
-        self.option("--time-limit")?.parse().ok()
-    }
-
     /// What a run that ended at its time limit would have taken for all of its passes, as they went until then.
     fn unfinished(&self, folder: &Path) -> Result<Option<f64>> {
         let (Some(limit), Outcome::Done) = (self.time_limit(), &self.outcome) else { return Ok(None) };
@@ -225,7 +220,8 @@ impl Cell {
         let passes = self.option("--passes").map_or(Ok(1), str::parse::<u64>).context("--passes")?;
         let images = self.at.as_ref().map_or(0, |(_, images)| *images as u64);
         let (made, all) = (last.samples + last.skipped.unwrap_or(0), passes * images);
-        Ok((last.seconds >= limit && made < all).then(|| last.seconds * all as f64 / made.max(1) as f64))
+        let took = self.clock(&last);
+        Ok((took >= limit && made < all).then(|| took * all as f64 / made.max(1) as f64))
     }
 
     /// Whether its run left out samples, and nobody said that this is well.

@@ -38,6 +38,7 @@ pub(crate) fn begin<T: Real>(
         None => Run::new(config).init(start(&args.model.init, rank, console)?),
     };
     let run = run.test_every(args.test_every).test_seconds(args.test_seconds).test_subset(args.test_subset);
+    let run = run.processor_time(args.processor_time);
     Ok(run.options(args.model.run().clone()).strict(args.data.strict))
 }
 

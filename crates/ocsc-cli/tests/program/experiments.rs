@@ -283,6 +283,22 @@ fn an_estimate_comes_before_the_runs() {
     assert!(again.stdout.contains("(2 of them done already)"), "{}", again.stdout);
 }
 
+#[test]
+fn a_run_that_ended_before_its_time_limit_is_kept_under_another() {
+    let bench = Bench::with_data(4);
+    let call = "reproduce mine --settings mine.toml --data . --out o --small";
+    let ran = |limit: &str| {
+        let settings =
+            mine(&format!("methods = ['ocsc']\nlearn = '--filters 4 --size 5 --beta 0.1 --time-limit {limit}'"));
+        bench.write("mine.toml", settings.as_bytes());
+        bench.run(call).ok().stderr.contains("1 of 1: ocsc")
+    };
+    assert!(ran("1000"));
+    assert!(!ran("2000") && !ran("500"), "neither limit was reached");
+    // One that would have ended it, and one that did.
+    assert!(ran("1e-9") && ran("2000"));
+}
+
 #[cfg(unix)]
 #[test]
 fn a_run_that_was_cut_short_goes_on_from_its_checkpoint() {

@@ -63,6 +63,7 @@ fn help_shows_examples_and_every_option() {
         "test-every",
         "test-seconds",
         "test-subset",
+        "processor-time",
         "checkpoint-every",
         "time-limit",
         "json",

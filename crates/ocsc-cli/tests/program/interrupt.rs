@@ -247,6 +247,24 @@ fn a_time_limit_is_no_failure() {
     bench.learn("train.npy --time-limit 1e300 --limit 1 --out m.safetensors").ok();
 }
 
+#[test]
+fn a_time_limit_may_count_processor_time() {
+    let bench = Bench::with_data(50);
+    for (option, clock) in [("", "seconds"), ("--processor-time", "cpu_seconds")] {
+        let call = format!("train.npy --beta 0.1 --passes 1000000 --threads 2 --time-limit 0.2 {option} --log run.jsonl");
+        bench.learn(&format!("{call} --out m.safetensors --force")).ok();
+        let seconds: Vec<f64> = bench
+            .log("run.jsonl")
+            .iter()
+            .filter(|line| line["event"] == "step")
+            .map(|line| line[clock].as_f64().unwrap())
+            .collect();
+        let (last, before) = seconds.split_last().unwrap();
+        assert!(*last >= 0.2 && before.iter().all(|s| *s < 0.2), "{option}: {last}, {:?}", before.last());
+        std::fs::remove_file(bench.path("run.jsonl")).unwrap();
+    }
+}
+
 /// The call that is advised does what the interrupted one would have done.
 #[test]
 fn the_call_to_go_on_has_all_that_no_checkpoint_records() {

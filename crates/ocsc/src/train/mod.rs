@@ -54,8 +54,17 @@ pub struct TrainOptions {
     pub test_seconds: Option<Duration>,
     /// Evaluates this many samples of the test set, drawn at random and the same for all runs, and the whole set at the end.
     pub test_subset: Option<usize>,
+    /// Counts `time_limit` and `test_seconds` in processor time, so that other work of the machine takes nothing off them.
+    pub processor_time: bool,
     /// Stops at a sample that cannot be read or does not fit the filters, instead of passing it over.
     pub strict: bool,
+}
+
+impl TrainOptions {
+    /// The learning time that limits are compared with.
+    fn clock(&self) -> fn(&Progress) -> f64 {
+        if self.processor_time { |progress| progress.cpu_seconds } else { |progress| progress.seconds }
+    }
 }
 
 /// Where a run is; all that a checkpoint needs besides the learner.
@@ -313,7 +322,8 @@ impl<'a, T: Real> Loop<'a, T> {
         }
         let now = Snapshot { progress: &self.progress, learner: self.learner, test: test.as_ref() };
         stop |= observer.step(&now, &step)?.is_break();
-        let late = self.schedule.time_limit.is_some_and(|limit| self.progress.seconds >= limit.as_secs_f64());
+        let clock = self.schedule.clock()(&self.progress);
+        let late = self.schedule.time_limit.is_some_and(|limit| clock >= limit.as_secs_f64());
         let wish = Wish { stop, late, cpu }.of_all(&*self.comm, &mut self.progress)?;
         Ok(match (wish.stop, wish.late) {
             (true, _) => Stepped::Ended(Ended::Stopped),

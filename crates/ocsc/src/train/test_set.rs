@@ -29,6 +29,8 @@ pub(super) struct TestSet<'a, T: Real> {
 /// Evaluations at multiples of a learning time.
 struct Grid {
     every: f64,
+    /// The learning time so far.
+    clock: fn(&Progress) -> f64,
     /// The last multiple that was passed before an evaluation.
     passed: f64,
     /// Whether there is another dictionary than at the last evaluation.
@@ -36,14 +38,20 @@ struct Grid {
 }
 
 impl Grid {
-    fn new(every: Duration, progress: &Progress) -> Self {
+    fn new(every: Duration, clock: fn(&Progress) -> f64, progress: &Progress) -> Self {
         // A clock does not see less.
         let every = every.max(Duration::from_nanos(1)).as_secs_f64();
-        Grid { every, passed: (progress.seconds / every).floor(), has_changed: false }
+        let grid = Grid { every, clock, passed: 0.0, has_changed: false };
+        Grid { passed: grid.reached(progress), ..grid }
+    }
+
+    /// The last multiple that was reached.
+    fn reached(&self, progress: &Progress) -> f64 {
+        ((self.clock)(progress) / self.every).floor()
     }
 
     fn is_passed(&self, progress: &Progress) -> bool {
-        self.has_changed && (progress.seconds / self.every).floor() > self.passed
+        self.has_changed && self.reached(progress) > self.passed
     }
 }
 
@@ -55,7 +63,7 @@ impl<'a, T: Real> TestSet<'a, T> {
             indices.sort_unstable();
             Shard::picked(set, indices)
         });
-        let grid = schedule.test_seconds.map(|every| Grid::new(every, progress));
+        let grid = schedule.test_seconds.map(|every| Grid::new(every, schedule.clock(), progress));
         TestSet { set, subset, every: schedule.test_every, grid, strict: schedule.strict, last: None, whole: None }
     }
 
@@ -137,7 +145,7 @@ impl<'a, T: Real> TestSet<'a, T> {
         let test = self.evaluate(set, learner, progress, step, observer)?;
         self.last = Some((progress.samples, test.clone()));
         if let Some(grid) = &mut self.grid {
-            (grid.passed, grid.has_changed) = ((progress.seconds / grid.every).floor(), false);
+            (grid.passed, grid.has_changed) = (grid.reached(progress), false);
         }
         Ok(Some(test))
     }
