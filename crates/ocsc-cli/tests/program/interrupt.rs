@@ -251,7 +251,7 @@ fn a_time_limit_is_no_failure() {
 fn a_time_limit_may_count_processor_time() {
     let bench = Bench::with_data(50);
     for (option, clock) in [("", "seconds"), ("--processor-time", "cpu_seconds")] {
-        let call = format!("train.npy --beta 0.1 --passes 1000000 --threads 2 --time-limit 0.2 {option} --log run.jsonl");
+        let call = format!("train.npy --beta 0.1 --passes 1000000 --time-limit 0.2 {option} --log run.jsonl");
         bench.learn(&format!("{call} --out m.safetensors --force")).ok();
         let seconds: Vec<f64> = bench
             .log("run.jsonl")
