@@ -57,6 +57,8 @@ pub(super) fn gaussian(
         trust: None,
         error: settings.alone * sigma,
         most: settings.most,
+        // Where noise is weak, patches are more than a few filters and noise.
+        keeps_rest: true,
         stride: settings.stride_alone,
         members: 1,
         reach: 0,

@@ -56,6 +56,7 @@ impl Inversion<'_> {
                 trust: self.trust,
                 error,
                 most: self.most,
+                keeps_rest: false,
                 stride: STRIDE,
                 members: self.members,
                 reach: REACH,

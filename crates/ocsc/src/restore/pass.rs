@@ -36,6 +36,8 @@ pub(super) struct Pass<'a> {
     pub(super) error: f32,
     /// The most filters of a patch.
     pub(super) most: usize,
+    /// Whether what these leave stays, as far as it is more than residuals may have.
+    pub(super) keeps_rest: bool,
     /// The distance of the lattice's positions.
     pub(super) stride: usize,
     /// How many patches are coded together.
@@ -97,12 +99,18 @@ impl Pass<'_> {
         let limit = self.error * self.error * patches.len() as f32;
         let group = Group { atoms: self.atoms, patches, limit, most: self.most };
         group.code(work);
+        // Wiener's share: what is left is noise of the power `limit`, and something else.
+        let kept = if self.keeps_rest && work.error > limit { 1.0 - limit / work.error } else { 0.0 };
         // Alone, a patch of few filters is often one of which all was taken for noise.
         let weight = if self.members > 1 { 1.0 / (1.0 + work.support.len() as f32) } else { 1.0 };
         for (q, (_, place)) in found.iter().enumerate() {
             match self.trust {
                 None => {
                     group.reconstruct(work, q, estimate);
+                    if kept > 0.0 {
+                        let patch = &group.patches[q * n..][..n];
+                        estimate.iter_mut().zip(patch).for_each(|(v, x)| *v += kept * (x - *v));
+                    }
                     let means = &means[q * channels..][..channels];
                     for (channel, mean) in estimate.chunks_exact_mut(n / channels).zip(means) {
                         channel.iter_mut().for_each(|v| *v += mean);

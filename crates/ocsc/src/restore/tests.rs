@@ -65,6 +65,24 @@ fn denoising_gains_decibels_in_gray_and_colour_and_learning_helps() {
 }
 
 #[test]
+fn denoising_takes_no_more_than_noise_away() {
+    // So fine that no few filters make it.
+    let clean = noisy(&leaves(5, 64), 0.2, 1);
+    let signal = synthetic_signal(2, 3000).unwrap().cast::<f32>().unwrap();
+    for clean in [clean.clone(), coloured(&clean), signal] {
+        for sigma in [1e-4, 2e-3, 2e-2] {
+            let noisy = noisy(&clean, sigma, 7);
+            let options = Options { sigma: Some(f64::from(sigma)), ..Options::default() };
+            let restored = denoise(&noisy, &options, &Silent).unwrap();
+            let taken = crate::metrics::mse(&noisy, &restored).unwrap().sqrt();
+            assert!(taken <= 1.1 * f64::from(sigma), "{:?} {sigma}: {taken}", clean.shape());
+            let [before, after] = [&noisy, &restored].map(|x| psnr(&clean, x, 1.0).unwrap());
+            assert!(after > before - 0.3, "{:?} {sigma}: {before} {after}", clean.shape());
+        }
+    }
+}
+
+#[test]
 fn inpainting_keeps_what_was_observed_and_beats_the_smooth_guess() {
     let gray = stripes(64);
     for clean in [gray.clone(), coloured(&gray)] {
