@@ -144,7 +144,7 @@ pub(super) fn table(runs: &Runs) -> Option<Table> {
                 Entry::plain(method),
                 entry(Some(text)),
                 entry(objective(i).map(|value| format!("{value:.2}"))),
-                entry(last.map(|record| format!("{:.2}", record.seconds))),
+                entry(of(i).and_then(|run| Some(format!("{:.2}", run.cell.clock(run.records.last()?))))),
                 entry(last.map(|record| record.samples.to_string())),
             ]);
         }

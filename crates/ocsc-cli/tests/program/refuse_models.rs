@@ -25,6 +25,7 @@ fn files_that_are_no_models() {
             bench.run(&command.replace("BAD", bad)).refused(1, &[bad]);
         }
     }
+    bench.run("code test.npy test.npy --out codes").refused(1, &["test.npy", "model file", "an array of numpy"]);
     bench.run("info a.png").refused(1, &["a.png", "model file", "expected"]);
     bench.run("info other.safetensors").refused(1, &["other.safetensors", "ocsc/1"]);
     assert!(!bench.path("codes").exists() && !bench.path("d.png").exists());

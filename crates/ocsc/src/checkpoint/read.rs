@@ -10,6 +10,8 @@ use std::path::Path;
 const LENGTH: usize = 8;
 /// The longest header that safetensors allow.
 const MAX_HEADER: u64 = 100_000_000;
+/// What an array of numpy begins with.
+const NUMPY: &[u8] = b"\x93NUMPY";
 
 /// Reads the bytes of a model file, or of a pipe that carries one.
 ///
@@ -28,6 +30,9 @@ pub fn read(path: &Path) -> Result<Vec<u8>> {
     let Some(header) = bytes.first_chunk().map(|n| u64::from_le_bytes(*n)) else {
         return Err(wrong(format!("{} bytes in all", bytes.len())));
     };
+    if bytes.starts_with(NUMPY) {
+        return Err(wrong("an array of numpy (.npy)".to_owned()));
+    }
     let most = len.map_or(MAX_HEADER, |len| MAX_HEADER.min(len.saturating_sub(LENGTH as u64)));
     if header > most {
         return Err(wrong(format!("a claim of {header} bytes of header, where {most} are possible")));
