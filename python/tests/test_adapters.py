@@ -320,3 +320,6 @@ def test_frames(images):
     codes = model.transform(images)
     events = codes.events(as_frame=True)
     assert isinstance(events, pandas.DataFrame) and np.array_equal(events["x"], codes.events()["x"])
+    require("matplotlib")
+    drawn = [ocsc.plot.events(found, images[0]) for found in (events, codes.events())]
+    assert [len(ax.collections) for ax in drawn] == [len(drawn[1].collections)] * 2 and drawn[1].collections

@@ -298,6 +298,7 @@ def test_parameters():
     with pytest.raises(ValueError, match="colour: expected a parameter of OnlineCSC"):
         model.set_params(colour="red")
     assert repr(OnlineCSC(n_filters=5, beta_ratio=0.1)) == "OnlineCSC(n_filters=5, beta_ratio=0.1)"
+    assert repr(OnlineCSC(init=np.zeros((12, 7, 7)))) == "OnlineCSC(init=ndarray(12, 7, 7))"
 
 
 def test_pickles_are_versioned(images):

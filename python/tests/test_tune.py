@@ -87,12 +87,12 @@ def test_a_beta_that_does_not_suit_the_data_is_warned_of(noisy):
     with pytest.warns(ocsc.SparsityWarning, match="beta 1 is large for these data: 6 of 6 codes are all zeros"):
         model = OnlineCSC(**FILTERS, beta=1.0).fit(noisy * 1e-12)
     for ask in (model.transform, model.evaluate):
-        with pytest.warns(ocsc.SparsityWarning, match="all zeros; try beta_ratio=0.1"):
+        with pytest.warns(ocsc.SparsityWarning, match="all zeros; try beta=0.333, or a smaller one"):
             ask(noisy * 1e-12)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model = OnlineCSC(**FILTERS).fit(noisy * 1e-12)
         found = model.evaluate(noisy * 1e-12)
     assert 0 < found["nonzeros_share"] < 0.5 and found["empty"] == 0
-    with pytest.warns(ocsc.SparsityWarning, match="beta 1e-06 is small for these data"):
+    with pytest.warns(ocsc.SparsityWarning, match="beta 1e-06 is small for these data.*try beta=3e-06"):
         OnlineCSC(**FILTERS, beta=1e-6).fit(noisy)

@@ -36,14 +36,14 @@ def warn_of_sparsity(codes: int, empty: int, nonzeros: int, values: int, beta: f
     if 2 * empty > codes:
         these = "the code is" if codes == 1 else f"{empty} of {codes} codes are"
         _warn(
-            f"beta {beta:.6g} is large for these data: {these} all zeros; try beta_ratio=0.1, or a "
+            f"beta {beta:.6g} is large for these data: {these} all zeros; try beta={beta / 3:.3g}, or a "
             "smaller one (ocsc.beta_max gives the smallest beta with an all-zero code)",
             SparsityWarning,
         )
     elif 2 * nonzeros > values > 0:
         _warn(
             f"beta {beta:.6g} is small for these data: the codes have as many non-zeros as {nonzeros / values:.0%} of the values; try "
-            "beta_ratio=0.1, or a larger one",
+            f"beta={3 * beta:.3g}, or a larger one (ocsc.beta_max gives the smallest beta with an all-zero code)",
             SparsityWarning,
         )
 

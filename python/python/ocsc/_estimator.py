@@ -39,6 +39,9 @@ from ._tune import heldout_score
 PICKLE = 1
 """The version of pickles; one more whenever older ones cannot be read."""
 
+MOST_SHOWN = 16
+"""Of arrays with more values, an estimator's text gives the shape alone."""
+
 RECORD = np.dtype(
     [
         ("step", np.int64),
@@ -703,7 +706,9 @@ class OnlineCSC(Parameters):
     def __repr__(self) -> str:
         defaults = inspect.signature(type(self).__init__).parameters
         changed = [
-            f"{name}={value!r}" for name, value in self.get_params().items() if repr(value) != repr(defaults[name].default)
+            f"{name}={_shown(value)}"
+            for name, value in self.get_params().items()
+            if repr(value) != repr(defaults[name].default)
         ]
         return f"{type(self).__name__}({', '.join(changed)})"
 
@@ -716,6 +721,13 @@ class OnlineCSC(Parameters):
             transformer_tags=TransformerTags(preserves_dtype=[]),
             input_tags=InputTags(two_d_array=True, three_d_array=True, allow_nan=False, sparse=False),
         )
+
+
+def _shown(value: Any) -> str:
+    """Returns the text of a setting; of an array with many values, its kind and shape."""
+    if getattr(value, "size", 0) > MOST_SHOWN and hasattr(value, "shape"):
+        return f"{type(value).__name__}{tuple(value.shape)}"
+    return repr(value)
 
 
 OnlineCSC.__doc__ = before("Attributes", documentation(), OnlineCSC.__doc__)

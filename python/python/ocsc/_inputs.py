@@ -69,7 +69,8 @@ def choose_axes(axes: str | None, ndim: int, rank: int | None, stacked: bool) ->
         found = Layout(own).rank
         if rank is not None and found != rank:
             raise ValueError(
-                f"filter_shape: expected {found} lengths, as axes {axes!r} names {found} spatial axes, found {rank}"
+                f"filter_shape: expected {found} lengths, as axes {axes!r} names {found} spatial axes, found {rank} (without "
+                "filter_shape it is (11, 11), for images)"
             )
         return letters
     own_ndim = ndim - stacked

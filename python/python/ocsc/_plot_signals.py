@@ -147,7 +147,7 @@ def _draw_raster(ax: Axes, events: Array, chosen: list[int], rate: float | None)
 
 
 def events(
-    events: Array,
+    events: Any,
     x: npt.ArrayLike | None = None,
     ax: Axes | None = None,
     *,
@@ -161,7 +161,7 @@ def events(
 
     Parameters
     ----------
-    events : structured ndarray
+    events : structured ndarray or pandas.DataFrame
         From `Codes.events`.
     x : array of shape (W,) or (H, W), optional
         The signal or image.
@@ -176,6 +176,8 @@ def events(
     -------
     matplotlib axes
     """
+    if hasattr(events, "to_records"):
+        events = events.to_records(index=False)
     names = getattr(getattr(events, "dtype", None), "names", None) or ()
     if "amplitude" not in names:
         raise ValueError("events: expected what Codes.events returned, found no field 'amplitude'")
