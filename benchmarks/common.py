@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -150,3 +151,20 @@ def timed(work) -> tuple[float, Any]:
     start = time.perf_counter()
     out = work()
     return time.perf_counter() - start, out
+
+
+def attempt(peer: str, script: str, *args: Any) -> tuple[Any, str]:
+    """What a peer leaves in a file of its name when its script runs it in a process of its own; or nothing, and why."""
+    out, limit = WORK / f'{peer}.json', pick(900, 90)
+    out.unlink(missing_ok=True)
+    try:
+        done = subprocess.run(
+            [sys.executable, script, peer, *map(str, args)], capture_output=True, text=True, timeout=limit
+        )
+    except subprocess.TimeoutExpired:
+        return None, f'{peer}: not done after {limit} s.'
+    if done.returncode == 0 and out.exists():
+        return json.loads(out.read_text()), ''
+    last = [line for line in done.stderr.splitlines() if line.strip()][-1:]
+    # Paths of this machine do not belong into a report.
+    return None, f'{peer} did not run: `{re.sub(r"/[^ ]*/", "", "".join(last))}`.'

@@ -1,6 +1,6 @@
 """The neutral judge: recomputes objective and duality gap of exported codes by FFT, in f64, from the definition
 
-    1/2 ||x - sum_k D_k * z_k||^2 + beta ||z||_1.
+    1/2 ||x - sum_k D_k * z_k||^2 + beta ||z||_1,         with z >= 0 where codes are not negative.
 
 A dictionary is judged by the codes of the test set: any coder may make them, because the duality gap proves how far
 they are from the best there are. The mathematics here share nothing with `ocsc`. Where the outside judge of the shared
@@ -17,7 +17,9 @@ from common import SHARED, WORK, ocsc, wrap
 TOL = 1e-4
 
 
-def judge(d: np.ndarray, x: np.ndarray, z: np.ndarray, beta: float) -> tuple[float, float]:
+def judge(
+    d: np.ndarray, x: np.ndarray, z: np.ndarray, beta: float, nonnegative: bool = False
+) -> tuple[float, float]:
     """Objective and duality gap of one code; d (K, axes...), x (axes...), z (K, axes...).
 
     A code of the sample's shape is circular: filters wrap around. A code larger by the filter's size minus one on each
@@ -33,7 +35,9 @@ def judge(d: np.ndarray, x: np.ndarray, z: np.ndarray, beta: float) -> tuple[flo
     c = np.fft.irfftn(d_f.conj() * np.fft.rfftn(r, x.shape, axes), x.shape, axes)
     c = c[(slice(None), *(slice(n) for n in z.shape[1:]))]
     primal = 0.5 * (r**2).sum() + beta * np.abs(z).sum()
-    scale = min(1.0, beta / np.abs(c).max())
+    assert not nonnegative or z.min() >= 0
+    largest = c.max() if nonnegative else np.abs(c).max()
+    scale = beta / max(largest, beta)
     dual = scale * (x * r).sum() - 0.5 * scale**2 * (r**2).sum()
     return primal, primal - dual
 
@@ -57,12 +61,14 @@ def outside():
     return module.judge
 
 
-def judged_codes(d: np.ndarray, samples: np.ndarray, codes: Path, beta: float) -> tuple[float, float, list[float]]:
+def judged_codes(
+    d: np.ndarray, samples: np.ndarray, codes: Path, beta: float, nonnegative: bool = False
+) -> tuple[float, float, list[float]]:
     """Mean objective, worst relative gap, and all objectives of a folder of codes."""
     found = []
     for x, path in zip(samples, sorted(codes.glob('*.npz')), strict=True):
         z = dense(path)
-        primal, gap = judge(d, x, z, beta)
+        primal, gap = judge(d, x, z, beta, nonnegative)
         if (neutral := outside()) and z.shape[1:] == x.shape and x.ndim == 2:
             theirs = neutral(d.astype(np.float64), x.astype(np.float64), z, beta)[:2]
             assert np.allclose(theirs, (primal, gap), rtol=1e-9, atol=1e-6 * primal), (theirs, primal, gap)
@@ -72,14 +78,16 @@ def judged_codes(d: np.ndarray, samples: np.ndarray, codes: Path, beta: float) -
     return float(np.mean(objectives)), max(g for _, g in found), objectives
 
 
-def judged(dictionary: np.ndarray, data: Path, beta: float = 1.0) -> float:
-    """The test objective of a dictionary (K, h, w): made feasible, coded to a gap below 0.01 %, recomputed here."""
+def judged(dictionary: np.ndarray, data: Path, beta: float = 1.0, *problem: str) -> float:
+    """The test objective of a dictionary (K, axes...): made feasible, coded to a gap below 0.01 %, recomputed here.
+
+    `problem`: options that say what is solved besides, such as the boundary."""
     folder = WORK / 'judged'
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    model = wrap(dictionary, data, folder / 'model.safetensors', '--beta', beta, '--dtype', 'f64')
+    model = wrap(dictionary, data, folder / 'model.safetensors', '--beta', beta, '--dtype', 'f64', *problem)
     ocsc('code', model, data, '--tol', TOL, '--out', folder / 'codes')
     d = np.load(model.with_suffix('.init.npy'))
-    objective, gap, _ = judged_codes(d, np.load(data), folder / 'codes', beta)
+    objective, gap, _ = judged_codes(d, np.load(data), folder / 'codes', beta, '--nonnegative' in problem)
     assert gap <= 1.01 * TOL, f'the codes are only certified to {gap:.1e}'
     return objective

@@ -19,13 +19,10 @@ MISSES: dict[str, str] = {
         'The two sets meet other images first, and the first codes, made with random filters, are the densest: they decide '
         'the peak, by their active list.'
     ),
-    'memory-code': (
-        'At that commit preprocessing (low-pass and scale) held four planes of the photo in double precision; it works in bands since. '
-        'The array in the table below shows the coder alone.'
-    ),
+    'memory-code': 'The coder, with its codes and their certificate, is the peak: the array in the table below shows it alone.',
     'memory-large': (
-        'As above. In bands, preprocessing still holds the whole photo in double precision: 384 MB of 48 megapixels. '
-        'Next: preprocessing row by row into single precision.'
+        'Preprocessing takes 380 MB. Coding in strips is the peak: the photo in single precision takes 192 MB of it, the non-zeros and '
+        'where the certificate scales the residual most of the rest. Next: the photo read band by band from the disk.'
     ),
     'pixels': 'Within the noise of the machine.',
     'threads-batch': 'The update is shared less well than coding.',

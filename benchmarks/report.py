@@ -33,13 +33,20 @@ ORDER = [
     'start',
 ]
 """The rows, in the order of the figures to reach."""
-PACKAGES = ['sporco', 'pyFFTW', 'numpy', 'scipy', 'alphacsc', 'dicodile', 'mpi4py']
+PACKAGES = ['sporco', 'pyFFTW', 'scipy', 'alphacsc', 'dicodile', 'mpi4py']
 COLOURS = {
     'SPORCO online, defaults': '#999999',
     'SPORCO online, best': '#d55e00',
+    'alphacsc': '#d55e00',
+    'DiCoDiLe': '#cc79a7',
     'ocsc-paper': '#0072b2',
     'ocsc': '#009e73',
 }
+PANELS = {
+    'learning': 'Images: Fruit, 100 filters of 11x11, beta = 1',
+    'signals': 'Signals: 50 s of ECG, 25 atoms of 64 values, codes >= 0',
+}
+"""The parts that are drawn, and what their panels are called."""
 
 
 def table(header: list[str], lines: list[list[str]]) -> str:
@@ -47,22 +54,21 @@ def table(header: list[str], lines: list[list[str]]) -> str:
     return '\n'.join('| ' + ' | '.join(line) + ' |' for line in [header, ['---'] * len(header), *lines])
 
 
-def draw(curves: dict[str, list[list[float]]], path: Path) -> None:
-    """Test objective against learning time, on a logarithmic axis of time."""
+def draw(parts: dict[str, dict], path: Path) -> None:
+    """Test objective against learning time, on a logarithmic axis of time; a panel for images and one for signals."""
     # Without a date and with fixed ids the same figures give the same file.
     plt.rcParams.update({'svg.hashsalt': 'ocsc', 'font.size': 10})
-    figure, axes = plt.subplots(figsize=(7.5, 4.5), layout='constrained')
-    for name, points in curves.items():
-        axes.semilogx(*zip(*points), label=name, color=COLOURS[name], marker='.', linewidth=1.4)
-    axes.set(
-        xlabel='learning time in seconds (evaluation excluded)',
-        ylabel='judged test objective',
-        title='Fruit: K = 100, 11x11, beta = 1, two threads, same initial dictionary',
-    )
-    lowest = min(o for points in curves.values() for _, o in points)
-    axes.set_ylim(lowest * 0.995, lowest * 1.15)
-    axes.grid(True, which='both', alpha=0.25)
-    axes.legend()
+    figure, all_axes = plt.subplots(1, len(parts), figsize=(6.5 * len(parts), 4.5), layout='constrained', squeeze=False)
+    for axes, (name, part) in zip(all_axes[0], parts.items(), strict=True):
+        for peer, points in part['curves'].items():
+            axes.semilogx(*zip(*points), label=peer, color=COLOURS[peer], marker='.', linewidth=1.4)
+        axes.set(xlabel='learning time in seconds', title=PANELS[name])
+        lowest = min(o for points in part['curves'].values() for _, o in points)
+        axes.set_ylim(lowest * 0.995, lowest * 1.15)
+        axes.grid(True, which='both', alpha=0.25)
+        axes.legend()
+    all_axes[0, 0].set_ylabel('objective on held-out data')
+    figure.suptitle(f'{next(iter(parts.values()))["machine"]}; all begin with the same dictionary', fontsize=10)
     figure.savefig(path, metadata={'Date': None})
 
 
@@ -99,10 +105,9 @@ def main(results: Path) -> None:
     ]
     if misses:
         text += ['Missed:', '', *misses, '']
-    curves = {name: points for part in parts.values() for name, points in part['curves'].items()}
-    if curves:
-        draw(curves, results.with_name('curves.svg'))
-        text += ['![Test objective against learning time](curves.svg)', '']
+    if drawn := {name: parts[name] for name in PANELS if parts.get(name, {}).get('curves')}:
+        draw(drawn, results.with_name('curves.svg'))
+        text += ['![Objective on held-out data against learning time](curves.svg)', '']
     for part in parts.values():
         for entry in part['tables']:
             text += [f'## {entry["title"]}', '', table(entry['header'], entry['lines']), '']
@@ -116,9 +121,9 @@ def main(results: Path) -> None:
         '## Measured',
         '',
         table(
-            ['part', 'date', 'commit', 'machine', 'Python', 'took'],
+            ['part', 'date', 'commit', 'machine', 'Python', 'numpy', 'took'],
             [
-                [name, p['date'], p['commit'], p['machine'], p['python'], f'{p["took_seconds"]} s']
+                [name, p['date'], p['commit'], p['machine'], p['python'], p['numpy'], f'{p["took_seconds"]} s']
                 for name, p in parts.items()
             ],
         ),

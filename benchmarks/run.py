@@ -18,7 +18,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 VENV = HERE / '.venv'
 PYTHON = VENV / ('Scripts' if os.name == 'nt' else 'bin') / 'python'
-PARTS = ['coding', 'learning', 'memory', 'scaling', 'cifar', 'admm', 'others', 'limits']
+PARTS = ['coding', 'learning', 'signals', 'memory', 'scaling', 'cifar', 'admm', 'others', 'limits']
 THREADS = '2'
 
 
@@ -62,6 +62,9 @@ def circumstances() -> dict:
         'commit': commit + (' with changes' if changed else ''),
         'machine': f'{processor()}, {os.cpu_count()} cores',
         'python': platform.python_version(),
+        'numpy': subprocess.run(
+            [PYTHON, '-c', 'import numpy; print(numpy.__version__)'], capture_output=True, text=True, check=True
+        ).stdout.strip(),
     }
 
 
@@ -107,6 +110,7 @@ def main() -> int:
     found = json.loads(results.read_text()) if args.only and results.exists() else {}
     for part in args.only or PARTS:
         found[part] = run_part(part, work, environment)
+        found = {name: found[name] for name in PARTS if name in found}
         results.write_text(json.dumps(found, indent=1) + '\n')
     subprocess.run([PYTHON, HERE / 'report.py', results], env=environment, check=True)
     print(f'written: {os.path.relpath(out / "RESULTS.md")}')

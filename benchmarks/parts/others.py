@@ -4,15 +4,13 @@ Both run at the largest of a few tolerances that comes within 0.1 % of our objec
 is tried in a process of its own: a peer that cannot be installed or fails is reported with its error."""
 
 import json
-import re
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 
-from common import TEST, WORK, Result, Row, Table, evaluate, filters, learned, ocsc, pick, wrap
+from common import TEST, WORK, Result, Row, Table, attempt, evaluate, filters, learned, ocsc, pick, wrap
 from data import ecg, saved
 from judge import judge, judged_codes
 
@@ -20,7 +18,6 @@ WITHIN = 1.001
 BETA = 1.0
 ECG = pick(18000, 3600)
 ROUNDS = pick(2, 1)
-TIMEOUT = pick(240, 90)
 
 
 def our_side(model: Path, data: Path) -> tuple[float, float]:
@@ -106,23 +103,6 @@ def try_dicodile(level: float) -> list[list[str]]:
 TRIES = {'alphacsc': try_alphacsc, 'dicodile': try_dicodile}
 
 
-def attempt(peer: str, level: float) -> tuple[list[list[str]], str]:
-    """The peer's lines, or no lines and why."""
-    out = WORK / f'{peer}.json'
-    out.unlink(missing_ok=True)
-    try:
-        done = subprocess.run(
-            [sys.executable, __file__, peer, str(level)], capture_output=True, text=True, timeout=TIMEOUT
-        )
-    except subprocess.TimeoutExpired:
-        return [], f'{peer}: not done after {TIMEOUT} s.'
-    if done.returncode == 0 and out.exists():
-        return json.loads(out.read_text()), ''
-    last = [line for line in done.stderr.splitlines() if line.strip()][-1:]
-    # Paths of this machine do not belong into a report.
-    return [], f'{peer} did not run: `{re.sub(r"/[^ ]*/", "", "".join(last))}`.'
-
-
 def main() -> None:
     result = Result(
         notes=[
@@ -139,7 +119,8 @@ def main() -> None:
     ):
         model, data = problem()
         seconds, objective = our_side(model, data)
-        lines, why = attempt(peer, WITHIN * objective)
+        lines, why = attempt(peer, __file__, WITHIN * objective)
+        lines = lines or []
         result.notes += [why] if why else []
         if peer == 'alphacsc':
             theirs = float(lines[-1][1].split()[0]) if lines else float('nan')
