@@ -144,7 +144,7 @@ fn typical_deviation(plane: &[f64], width: usize, window: &[f64]) -> Option<f64>
 }
 
 /// So many pixels are kept for a median; of more, only those near it.
-const SMALL: usize = 1 << 20;
+const SMALL: usize = 1 << 18;
 /// Where the bits of a number are cut for counting: exponent and six bits of the mantissa first, which tell values apart that differ by
 /// two percent.
 const CUTS: [u32; 4] = [46, 30, 15, 0];
