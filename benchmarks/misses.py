@@ -19,11 +19,8 @@ MISSES: dict[str, str] = {
         'The two sets meet other images first, and the first codes, made with random filters, are the densest: they decide '
         'the peak, by their active list.'
     ),
-    'memory-code': 'The coder, with its codes and their certificate, is the peak: the array in the table below shows it alone.',
-    'memory-large': (
-        'Preprocessing takes 380 MB. Coding in strips is the peak: the photo in single precision takes 192 MB of it, the non-zeros and '
-        'where the certificate scales the residual most of the rest. Next: the photo read band by band from the disk.'
-    ),
+    'memory-code': 'The coder, with its codes and their certificate, is the peak.',
+    'memory-large': 'Preprocessing holds the photo in double precision: 384 MB of 48 megapixels. Next: in bands of rows, from single precision.',
     'pixels': 'Within the noise of the machine.',
     'threads-batch': 'The update is shared less well than coding.',
     'threads-image': (
