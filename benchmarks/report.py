@@ -63,8 +63,9 @@ def draw(parts: dict[str, dict], path: Path) -> None:
         for peer, points in part['curves'].items():
             axes.semilogx(*zip(*points), label=peer, color=COLOURS[peer], marker='.', linewidth=1.4)
         axes.set(xlabel='learning time in seconds', title=PANELS[name])
-        lowest = min(o for points in part['curves'].values() for _, o in points)
-        axes.set_ylim(lowest * 0.995, lowest * 1.15)
+        objectives = [o for points in part['curves'].values() for _, o in points]
+        lowest, highest = min(objectives), max(objectives)
+        axes.set_ylim(lowest - 0.03 * (highest - lowest), min(highest * 1.002, lowest * 1.15))
         axes.grid(True, which='both', alpha=0.25)
         axes.legend()
     all_axes[0, 0].set_ylabel('objective on held-out data')
