@@ -39,8 +39,10 @@ def test_models_and_codes_are_read(tmp_path, images, model):
     assert np.array_equal(options["features"]["filter"], codes[1].filter)
     np.savez(tmp_path / "other.npz", a=np.zeros(3))
     (tmp_path / "broken.npz").write_bytes(b"PK no archive")
-    others = ("other.npz", "broken.npz", "absent.npz", "photo.png")
-    assert [plugin.reader(str(tmp_path / name)) for name in others] == [None] * 4
+    (tmp_path / "cut.npz").write_bytes(Path(path).read_bytes()[:-30])
+    (tmp_path / "empty.npz").write_bytes(b"")
+    others = ("other.npz", "broken.npz", "cut.npz", "empty.npz", "absent.npz", "photo.png")
+    assert [plugin.reader(str(tmp_path / name)) for name in others] == [None] * len(others)
 
 
 @pytest.mark.parametrize(

@@ -725,8 +725,8 @@ class OnlineCSC(Parameters):
 
 def _shown(value: Any) -> str:
     """Returns the text of a setting; of an array with many values, its kind and shape."""
-    if getattr(value, "size", 0) > MOST_SHOWN and hasattr(value, "shape"):
-        return f"{type(value).__name__}{tuple(value.shape)}"
+    if isinstance(value, np.ndarray) and value.size > MOST_SHOWN:
+        return f"ndarray{value.shape}"
     return repr(value)
 
 

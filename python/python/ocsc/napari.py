@@ -7,6 +7,7 @@ It is found by napari where both are installed; ``napari.yaml`` says what it off
 from __future__ import annotations
 
 import os
+import zipfile
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -42,7 +43,7 @@ def _is_code(path: str) -> bool:
     try:
         with np.load(path) as arrays:
             return {"filter", "position", "value", "shape"} <= set(arrays.files)
-    except (OSError, ValueError):
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile):
         return False
 
 

@@ -143,7 +143,7 @@ fn typical_deviation(plane: &[f64], width: usize, window: &[f64]) -> Option<f64>
     Some(ranked(zeros + positive / 2, plane.len(), SMALL, pass))
 }
 
-/// So many pixels are kept for a median; of more, only those near it.
+/// The most pixels that a median keeps: of a larger image it keeps those near it.
 const SMALL: usize = 1 << 18;
 /// Where the bits of a number are cut for counting: exponent and six bits of the mantissa first, which tell values apart that differ by
 /// two percent.
