@@ -78,7 +78,11 @@ fn samples(path: &Path) -> Taken {
             let _ = source.size(i);
             taken.declared = taken.declared.max(source.declared(i));
         }
-        let all = [0, last].map(|i| Samples::<f32>::get(&source, i).is_ok() & Samples::<f64>::get(&source, i).is_ok());
+        let all = [0, last].map(|i| {
+            // In a statement of its own, so that the sample is gone before the next is read.
+            let single = Samples::<f32>::get(&source, i).is_ok();
+            single & Samples::<f64>::get(&source, i).is_ok()
+        });
         all == [true; 2]
     };
     let (window, rate) = ("3".parse().ok(), Some(6000));
