@@ -4,21 +4,26 @@ use super::{LANES, Window};
 use crate::{Atom, Code, Real};
 use std::ops::AddAssign;
 
+/// Columns of a line that share an entry of the table of where atoms are.
+const CELL: usize = 8;
+
 /// The pairs of one code.
 pub(crate) struct Pairs<'a, T> {
     code: &'a Code<T>,
     positions: [usize; 3],
     circular: bool,
-    /// All atoms in raster order.
+    /// All atoms in raster order. On a circle those near the ends of a line stand again beyond its other end.
     near: Vec<Near>,
-    /// Where each line's atoms start, and the end.
-    starts: Vec<usize>,
+    /// Which of them is the first at or after each cell of a line, (lines, cells and the end).
+    heads: Vec<u32>,
+    cells: usize,
 }
 
 /// An atom as its neighbours see it.
 struct Near {
-    x: isize,
-    filter: usize,
+    /// The column, counted from a filter's reach before the line.
+    x: u32,
+    filter: u32,
     /// Where the filter's window starts in a row of blocks that begins with the first one.
     start: usize,
     value: f64,
@@ -58,20 +63,36 @@ impl<N: AddAssign + Copy + Default> Products<N> {
 
 impl<'a, T: Real> Pairs<'a, T> {
     pub(super) fn new(code: &'a Code<T>, circular: bool, window: &Window) -> Self {
-        let positions = code.shape();
+        let (positions, reach) = (code.shape(), window.reach()[2].unsigned_abs());
         let mut atoms: Vec<&Atom<T>> = code.atoms().iter().collect();
         atoms.sort_unstable_by_key(|a| (a.position, a.filter));
-        let n_lines = positions[0] * positions[1];
-        let mut starts = vec![0; n_lines + 1];
-        atoms.iter().for_each(|a| starts[a.position as usize / positions[2] + 1] += 1);
-        (0..n_lines).for_each(|i| starts[i + 1] += starts[i]);
-        let near = |a: &Atom<T>| Near {
-            x: (a.position as usize % positions[2]) as isize,
-            filter: a.filter as usize,
-            start: a.filter as usize / LANES * window.block_len() + a.filter as usize % LANES,
-            value: a.value.f64(),
-        };
-        Pairs { code, positions, circular, near: atoms.into_iter().map(near).collect(), starts }
+        let (n_lines, width) = (positions[0] * positions[1], positions[2]);
+        let cells = (width + 2 * reach).div_ceil(CELL);
+        let (mut near, mut heads) = (Vec::with_capacity(atoms.len()), Vec::with_capacity(n_lines * (cells + 1)));
+        let mut rest = &atoms[..];
+        for line in 0..n_lines {
+            let (mine, later) = rest.split_at(rest.partition_point(|a| (a.position as usize) < (line + 1) * width));
+            rest = later;
+            let first = near.len();
+            // Copies of the line, each as far from the reach's start as it lies.
+            let copies = if circular { reach.div_ceil(width) } else { 0 };
+            for copy in 0..=2 * copies {
+                for a in mine {
+                    let x = a.position as usize - line * width + reach + copy * width;
+                    let Some(x) = x.checked_sub(copies * width).filter(|x| *x < width + 2 * reach) else { continue };
+                    let filter = a.filter as usize;
+                    let start = filter / LANES * window.block_len() + filter % LANES;
+                    near.push(Near { x: x as u32, filter: a.filter, start, value: a.value.f64() });
+                }
+            }
+            let mut at = first;
+            for cell in 0..cells {
+                at += near[at..].iter().take_while(|b: &&Near| (b.x as usize) < cell * CELL).count();
+                heads.push(at as u32);
+            }
+            heads.push(near.len() as u32);
+        }
+        Pairs { code, positions, circular, near, heads, cells }
     }
 
     /// The atoms of filter k.
@@ -100,36 +121,32 @@ impl<'a, T: Real> Pairs<'a, T> {
     ) {
         let [_, height, width] = self.positions;
         let (p, k) = (a.position as usize, a.filter as usize);
-        let [z, y, x] = [p / (height * width), p / width % height, p % width].map(|v| v as isize);
+        let [z, y, x] = [p / (height * width), p / width % height, p % width];
         let [rz, ry, rx] = window.reach();
-        let (value, width) = (a.value.f64(), width as isize);
+        let (value, span) = (a.value.f64(), 2 * rx.unsigned_abs());
         let first_block = k / LANES * window.block_len();
-        // Copies of a line, shifted by multiples of its length, that reach into the window.
-        let copies = if self.circular { -((width - 1 + rx - x) / width)..=(x + rx) / width } else { 0..=0 };
+        // From the column of the first neighbour's cell to the end of the last one's.
+        let (from, to) = (x / CELL, (x + span) / CELL + 1);
         for tz in -rz..=rz {
-            let Some(line_z) = self.wrap(z + tz, 0) else { continue };
+            let Some(line_z) = self.wrap(z as isize + tz, 0) else { continue };
             for ty in -ry..=ry {
-                let Some(line_y) = self.wrap(y + ty, 1) else { continue };
-                let line = line_z * height + line_y;
-                let near = &self.near[self.starts[line]..self.starts[line + 1]];
-                if near.is_empty() {
-                    continue;
+                let Some(line_y) = self.wrap(y as isize + ty, 1) else { continue };
+                let heads = &self.heads[(line_z * height + line_y) * (self.cells + 1)..][..=self.cells];
+                let near = &self.near[heads[from] as usize..heads[to] as usize];
+                // Where the lags of this line begin.
+                let start = window.at([tz, ty, -rx]) * LANES;
+                let room = products.room(near.len());
+                // Others are written too, and then written over: a branch would be mispredicted every other time.
+                let mut n = 0;
+                for b in near {
+                    let lag = (b.x as usize).wrapping_sub(x);
+                    // Of no meaning for those that are out of reach.
+                    let place =
+                        (b.start.wrapping_sub(first_block).wrapping_add(start)).wrapping_add(lag.wrapping_mul(LANES));
+                    room[n] = (place, number(value * b.value));
+                    n += usize::from(b.filter as usize >= k && lag <= span);
                 }
-                let start = window.at([tz, ty, 0]);
-                for copy in copies.clone() {
-                    let shift = copy * width - x;
-                    let first = near.partition_point(|b| b.x + shift < -rx);
-                    let room = products.room(near.len() - first);
-                    // Earlier filters are written too, and then written over: a branch would be mispredicted every other time.
-                    let mut n = 0;
-                    for b in near[first..].iter().take_while(|b| b.x + shift <= rx) {
-                        let lag = start.wrapping_add_signed(b.x + shift);
-                        room[n] =
-                            (b.start.wrapping_sub(first_block).wrapping_add(lag * LANES), number(value * b.value));
-                        n += usize::from(b.filter >= k);
-                    }
-                    products.len += n;
-                }
+                products.len += n;
             }
         }
     }
