@@ -8,9 +8,12 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 /// A waiting thread looks so many times before it lets others run.
 const SPINS: usize = 500;
+/// To let others run takes less than this when there are none.
+const SHARED: Duration = Duration::from_micros(50);
 
 /// Where a caller and its helpers meet.
 pub(crate) struct Sharing {
@@ -128,10 +131,20 @@ fn wait(is_so: impl Fn() -> bool) {
     while !is_so() {
         looks += 1;
         if looks % SPINS == 0 {
-            std::thread::yield_now();
+            give_way();
         } else {
             std::hint::spin_loop();
         }
+    }
+}
+
+/// Lets others run. If one did for long, this thread shares its processor, perhaps with the one that it waits for: a thread that wakes
+/// up is given an idle processor, if there is one, while one that stays awake may be left where it is for tens of milliseconds.
+fn give_way() {
+    let before = Instant::now();
+    std::thread::yield_now();
+    if before.elapsed() > SHARED {
+        std::thread::sleep(Duration::from_micros(1));
     }
 }
 
