@@ -13,7 +13,7 @@ const CACHE_LINE: usize = 64;
 pub(super) struct Filters<T> {
     pub(super) n_filters: usize,
     pub(super) width: usize,
-    /// Rows padded with zeros to whole blocks, and so many that they fill whole groups, (K, rows, padded width).
+    /// Rows padded with zeros to whole blocks, and these to whole groups, (K, rows, padded width).
     rows: Vec<T>,
     per_filter: usize,
     /// Where the first filter starts in `rows`, so that no row crosses a cache line.
@@ -31,8 +31,8 @@ impl<T: Real> Filters<T> {
         let shape = dictionary.shape();
         let (n_filters, width) = (dictionary.n_filters(), shape.width);
         let (n_rows, padded) = (shape.len() / width, width.next_multiple_of(LANES));
-        let grouped = n_rows.next_multiple_of(GROUP);
-        let mut rows = vec![T::zero(); n_filters * grouped * padded + LANES];
+        let per_filter = (n_rows * padded).next_multiple_of(GROUP * LANES);
+        let mut rows = vec![T::zero(); n_filters * per_filter + LANES];
         let first = rows.as_ptr().align_offset(CACHE_LINE).min(LANES);
         let mut packed = vec![T::zero(); n_filters.div_ceil(PAIR) * n_rows * width * PAIR];
         let mut energy = vec![0.0; n_filters];
@@ -43,28 +43,25 @@ impl<T: Real> Filters<T> {
                 let row = from % planes * shape.channels + from / planes;
                 for (j, tap) in taps.iter().enumerate() {
                     let tap = tap.f64();
-                    rows[first + (k * grouped + row) * padded + j] = T::of(tap);
+                    rows[first + k * per_filter + row * padded + j] = T::of(tap);
                     packed[((k / PAIR * n_rows + row) * width + j) * PAIR + k % PAIR] = T::of(tap);
                     energy[k] += tap.powi(2);
                 }
             }
         }
-        Filters {
-            n_filters,
-            width,
-            rows,
-            per_filter: grouped * padded,
-            first,
-            packed,
-            per_pair: n_rows * width * PAIR,
-            energy,
-        }
+        Filters { n_filters, width, rows, per_filter, first, packed, per_pair: n_rows * width * PAIR, energy }
     }
 
-    /// Filter k, (rows in whole groups, padded width).
+    /// Filter k, (rows, padded width), filled up to whole groups of blocks.
     #[inline(always)]
     pub(super) fn rows(&self, k: usize) -> &[T] {
         &self.rows[self.first + k * self.per_filter..][..self.per_filter]
+    }
+
+    /// The blocks of all filters, and how many each has.
+    #[inline(always)]
+    pub(super) fn blocks(&self) -> (&[[T; LANES]], usize) {
+        (self.rows[self.first..].as_chunks::<LANES>().0, self.per_filter / LANES)
     }
 
     /// The number of pairs.

@@ -20,7 +20,7 @@ use std::ops::Range;
 
 /// Atoms are handled in blocks of this many columns.
 pub(super) const LANES: usize = 16;
-/// Rows of filters are padded with zeros to whole groups of this many.
+/// The blocks of a filter are filled up with zeros to whole groups of this many.
 pub(super) const GROUP: usize = 4;
 /// Signals with so many times this many positions are folded into lines of at least this many.
 const FOLDED: usize = 1024;
@@ -41,17 +41,20 @@ pub(super) struct Frame {
     height: usize,
     /// Numbers from one row to the next.
     pub(super) stride: usize,
-    /// Rows of a filter, and the same filled up to whole groups.
+    /// Rows of a filter, its blocks of [`LANES`] columns, and the same filled up to whole groups.
     rows: usize,
-    grouped_rows: usize,
+    blocks: usize,
+    grouped_blocks: usize,
     /// Width of the frame before the sample, on each axis.
     margin: [usize; 3],
     /// Of a part of a sample: the lines and rows that are its own (`strips.rs`).
     core: Option<Core>,
-    /// Where each row of a filter on each line starts, (lines, rows in whole groups); see [`Frame::starts`].
+    /// Where each row of a filter on each line starts, (lines, rows); see [`Frame::starts`].
     starts: Vec<u32>,
-    /// The first and the last row of the canvas among these, by line.
-    ends: Vec<(u32, u32)>,
+    /// Where each of its blocks starts, (lines, blocks in whole groups); see [`Frame::block_starts`].
+    block_starts: Vec<u32>,
+    /// What is to be known of these at a glance, by line.
+    extents: Vec<Extent>,
     /// With a mask: which numbers of the canvas count, the columns kept twice included.
     seen: Option<Vec<bool>>,
 }
@@ -63,6 +66,25 @@ pub(super) struct Core {
     pub(super) lines: Range<usize>,
     /// The rows of the canvas whose values it counts.
     pub(super) rows: Range<usize>,
+}
+
+/// Where the blocks of a filter lie on the canvas.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Extent {
+    /// Where the first and the last of them start.
+    pub(super) first: u32,
+    pub(super) last: u32,
+    /// From one block to the next, if that is the same for all; else 0.
+    pub(super) step: u32,
+}
+
+impl Extent {
+    fn of(blocks: &[u32]) -> Self {
+        let (first, last) = blocks.iter().fold((u32::MAX, 0), |(first, last), s| (first.min(*s), last.max(*s)));
+        let step = blocks.get(1).map_or(LANES as u32, |second| second.wrapping_sub(blocks[0]));
+        let even = blocks.is_sorted() && blocks.windows(2).all(|pair| pair[1] - pair[0] == step);
+        Extent { first, last, step: if even { step } else { 0 } }
+    }
 }
 
 impl Frame {
@@ -127,37 +149,53 @@ impl Frame {
             height,
             stride,
             rows,
-            grouped_rows: rows.next_multiple_of(GROUP),
+            blocks: rows * padded / LANES,
+            grouped_blocks: (rows * padded / LANES).next_multiple_of(GROUP),
             margin,
             core: None,
             starts: Vec::new(),
-            ends: Vec::new(),
+            block_starts: Vec::new(),
+            extents: Vec::new(),
             seen: None,
         };
         if frame.len() > u32::MAX as usize {
             return Err(Error::invalid("sample", "at most 2^32 numbers with its frame", sample));
         }
         for line in 0..frame.n_lines() {
-            // A group is filled up with the first row again; the taps there are zero.
-            let rows = (0..frame.grouped_rows).map(|r| if r < rows { r } else { 0 });
-            let starts: Vec<u32> = rows.map(|row| frame.row(line, row) as u32).collect();
-            frame.ends.push(starts.iter().fold((u32::MAX, 0), |(first, last), s| (first.min(*s), last.max(*s))));
+            let starts: Vec<u32> = (0..rows).map(|row| frame.row(line, row) as u32).collect();
+            let blocks = starts.iter().flat_map(|start| (0..padded).step_by(LANES).map(move |at| start + at as u32));
+            // A group is filled up with the first block again; the taps there are zero.
+            let filled = blocks.chain(std::iter::repeat(starts[0])).take(frame.grouped_blocks);
+            let blocks: Vec<u32> = filled.collect();
+            frame.extents.push(Extent::of(&blocks[..frame.blocks]));
             frame.starts.extend(starts);
+            frame.block_starts.extend(blocks);
         }
         Ok(frame)
     }
 
-    /// Where the rows of a filter on `line` start on the canvas, in whole groups of [`GROUP`].
+    /// Where the rows of a filter on `line` start on the canvas.
     #[inline(always)]
     pub(super) fn starts(&self, line: usize) -> &[u32] {
-        &self.starts[line * self.grouped_rows..][..self.grouped_rows]
+        &self.starts[line * self.rows..][..self.rows]
     }
 
-    /// Where the first and the last row of the canvas start that a filter on `line` touches.
+    /// Where the blocks of a filter on `line` start on the canvas, row by row, in whole groups of [`GROUP`].
     #[inline(always)]
-    pub(super) fn first_and_last_row(&self, line: usize) -> (usize, usize) {
-        let (first, last) = self.ends[line];
-        (first as usize, last as usize)
+    pub(super) fn block_starts(&self, line: usize) -> &[u32] {
+        &self.block_starts[line * self.grouped_blocks..][..self.grouped_blocks]
+    }
+
+    /// Blocks of a filter, without those that fill up a group.
+    #[inline(always)]
+    pub(super) fn filter_blocks(&self) -> usize {
+        self.blocks
+    }
+
+    /// Where the blocks of a filter on `line` lie on the canvas, at a glance.
+    #[inline(always)]
+    pub(super) fn extent(&self, line: usize) -> Extent {
+        self.extents[line]
     }
 
     /// Whether atoms at the border do nothing but wrap around: everything counts.
@@ -243,13 +281,18 @@ impl Frame {
     /// Whether an atom here needs more than adding its rows: its columns wrap or are kept twice, or it sticks out freely.
     pub(super) fn is_border(&self, position: usize) -> bool {
         let [_, height, width] = self.code;
-        let p = [position / (height * width), position / width % height, position % width];
         let (s, f, m) = (self.sample.spatial(), self.filter.spatial(), self.margin);
         match self.boundary {
             Boundary::Zero => false,
             // Rows that wrap around start where they end up.
-            Boundary::Circular => p[2] + 1 < f[2] || p[2] + f[2] > s[2],
-            Boundary::Free => (0..3).any(|i| p[i] < m[i] || p[i] + f[i] > m[i] + s[i]),
+            Boundary::Circular => {
+                let column = position % width;
+                column + 1 < f[2] || column + f[2] > s[2]
+            }
+            Boundary::Free => {
+                let p = [position / (height * width), position / width % height, position % width];
+                (0..3).any(|i| p[i] < m[i] || p[i] + f[i] > m[i] + s[i])
+            }
         }
     }
 
@@ -328,7 +371,7 @@ impl Frame {
     /// Whether a mask hides anything that an atom at this position covers.
     pub(super) fn hides(&self, line: usize, column: usize) -> bool {
         let covered = |start: &u32| *start as usize + column..*start as usize + column + self.filter.width;
-        let rows = &self.starts(line)[..self.filter_rows()];
+        let rows = self.starts(line);
         self.seen.as_ref().is_some_and(|seen| rows.iter().any(|start| seen[covered(start)].contains(&false)))
     }
 

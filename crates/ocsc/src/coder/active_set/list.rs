@@ -1,6 +1,7 @@
 //! The active list: its atoms by tile, and descent over the tiles that are not done yet.
 
 use super::descend::{Active, Setting, Sweep};
+use super::scan::Candidate;
 use super::tiling::Tiling;
 use crate::Real;
 use crate::sharing::Sharing;
@@ -11,13 +12,17 @@ use std::sync::{Mutex, PoisonError};
 
 /// Every so many sweeps all atoms are visited, in the others only those that are not zero.
 const FULL: usize = 8;
-/// Steps below this fraction of what descent is to reach are not taken.
+
+/// Filters of more blocks of columns than this do not take steps below this fraction of what descent is to reach. For small ones the
+/// branch would be mispredicted often, and cost more than it saves.
+const MANY_BLOCKS: usize = 32;
 const NEGLIGIBLE: f64 = 0.2;
 
 /// A phase with fewer atoms than this is not shared between threads.
 const WORTH_SHARING: usize = 64;
 
 /// The atoms by band, each sorted by (tile, line, column, filter).
+#[derive(Default)]
 pub(super) struct List<T> {
     bands: Vec<Band<T>>,
     /// How far each tile may be from its optimum: its largest step, or the excess of what joined it, since it was last
@@ -103,17 +108,39 @@ impl<T: Real> List<T> {
         self.bands.par_iter_mut().for_each(|band| band.atoms.retain(|a| a.value != T::zero()));
     }
 
-    /// Adds atoms that are zero, in the list's order, each with its excess |c| / w - 1; those already on the list stay as they are.
-    pub(super) fn extend(&mut self, tiling: &Tiling, joining: &[(Active<T>, T)]) {
-        debug_assert!(joining.is_sorted_by_key(|(atom, _)| key(atom)));
-        for (atom, excess) in joining {
-            let heat = &mut self.heat[slot(tiling, atom)];
-            *heat = heat.at_least(*excess);
-        }
-        self.bands.par_iter_mut().enumerate().for_each(|(number, band)| {
-            let from = |number: usize| joining.partition_point(|(atom, _)| (atom.band as usize) < number);
+    /// Adds candidates, in the order of lines of `width` positions, columns and filters, as atoms that are zero; those already on the
+    /// list stay as they are.
+    pub(super) fn extend(
+        &mut self,
+        tiling: &Tiling,
+        width: usize,
+        candidates: &[Candidate],
+        atom: impl Fn(&Candidate) -> Active<T> + Sync,
+    ) {
+        debug_assert!(candidates.is_sorted_by_key(|c| (c.position, c.filter)));
+        let n_tiles = tiling.n_tiles;
+        let bands = self.bands.par_iter_mut().zip(self.heat.par_chunks_mut(n_tiles)).enumerate();
+        bands.for_each(|(number, (band, heat))| {
+            let lines = tiling.lines(number);
+            let before = |line: usize| candidates.partition_point(|c| (c.position as usize) < line * width);
+            let mine = &candidates[before(lines.start)..before(lines.end)];
+            // Sorted by tile in one pass; within a tile they are in order.
+            let tile = |c: &Candidate| tiling.tile(c.position as usize % width);
+            let mut places = vec![0; n_tiles + 1];
+            for c in mine {
+                let (tile, excess) = (tile(c), (f64::from(c.strength) - 1.0).max(0.0));
+                heat[tile] = heat[tile].at_least(T::of(excess));
+                places[tile + 1] += 1;
+            }
+            (1..places.len()).for_each(|i| places[i] += places[i - 1]);
+            let mut order = vec![0; mine.len()];
+            for (i, c) in mine.iter().enumerate() {
+                let place = &mut places[tile(c)];
+                order[*place] = i;
+                *place += 1;
+            }
             let listed = std::mem::take(&mut band.atoms);
-            band.set(merged(listed, joining[from(number)..from(number + 1)].iter().map(|(atom, _)| *atom)));
+            band.set(merged(listed, order.into_iter().map(|i| atom(&mine[i]))));
         });
     }
 
@@ -143,7 +170,9 @@ impl<T: Real> List<T> {
         small: f64,
         max_sweeps: usize,
     ) {
-        let (small, negligible) = (T::of(small), T::of(NEGLIGIBLE * small));
+        let is_large = setting.frame.filter_blocks() > MANY_BLOCKS;
+        let negligible = T::of(if is_large { NEGLIGIBLE * small } else { -1.0 });
+        let small = T::of(small);
         // The largest steps of the last sweep, and all since the last full one.
         let (mut last, mut since) = (self.heat.clone(), self.heat.clone());
         // The tiles that a sweep visits.
@@ -255,8 +284,15 @@ impl<T: Real> Task<'_, T> {
 
     /// The atoms to be visited.
     fn order(&self, full: bool) -> Vec<u32> {
-        let chosen = |i: &usize| full || self.atoms[*i].value != T::zero();
-        self.due().flatten().filter(chosen).map(|i| i as u32).collect()
+        let mut order = vec![0; self.len()];
+        let mut n = 0;
+        for i in self.due().flatten() {
+            // Without a branch: it would be mispredicted often.
+            order[n] = i as u32;
+            n += usize::from(full || self.atoms[i].value != T::zero());
+        }
+        order.truncate(n);
+        order
     }
 }
 

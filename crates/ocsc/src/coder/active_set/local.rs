@@ -86,7 +86,7 @@ pub(super) fn field<T: Real>(frame: &Frame, candidates: &[Candidate]) -> Vec<T> 
         let scale = T::of(1.0 / f64::from(candidate.strength));
         let (line, column) =
             (candidate.position as usize / frame.positions[2], candidate.position as usize % frame.positions[2]);
-        for start in &frame.starts(line)[..frame.filter_rows()] {
+        for start in frame.starts(line) {
             for s in &mut field[*start as usize + column..][..width] {
                 *s = if scale < *s { scale } else { *s };
             }

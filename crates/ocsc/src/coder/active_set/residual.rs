@@ -214,7 +214,7 @@ impl<T: Real> Kernel for Subtract<'_, T> {
         let padded = self.filters.width.next_multiple_of(LANES);
         for atom in self.atoms.iter().filter(|atom| atom.value != T::zero()) {
             let (change, column) = (-atom.value.f64(), atom.column as usize);
-            let starts = &self.frame.starts(atom.line as usize)[..self.frame.filter_rows()];
+            let starts = self.frame.starts(atom.line as usize);
             for (start, taps) in starts.iter().zip(self.filters.rows(atom.filter as usize).chunks_exact(padded)) {
                 let at = (*start as usize + column).wrapping_sub(self.start);
                 if at >= self.part.len() || at + padded > self.part.len() {

@@ -58,6 +58,7 @@ impl Report {
 pub(super) struct Scan {
     /// max |d_k^T r| / w_k over all filters and positions.
     pub(super) strongest: f64,
+    /// In the order of lines, columns and filters.
     pub(super) candidates: Vec<Candidate>,
 }
 
@@ -181,7 +182,8 @@ impl<T: Real> ActiveSet<T> {
             }
         }
         let position = |column: usize| (line * width + column) as u32;
-        let found = places.iter().enumerate().flat_map(|(column, place)| place.map(|(s, k)| (column, s, k)));
+        let in_order = |[a, b]: [(T, u32); 2]| if a.1 < b.1 { [a, b] } else { [b, a] };
+        let found = places.iter().enumerate().flat_map(|(column, place)| in_order(*place).map(|(s, k)| (column, s, k)));
         let found = found.filter(|(_, _, filter)| *filter != u32::MAX);
         let candidate = |(column, s, filter): (usize, T, u32)| Candidate {
             strength: s.f64() as f32,
@@ -202,7 +204,7 @@ impl<T: Real> ActiveSet<T> {
         size: Size,
         excess: f64,
     ) -> Option<Scan> {
-        let filters = self.coarse.as_ref().filter(|_| own.field.is_none())?;
+        let filters = self.coarse.as_ref().filter(|filters| own.field.is_none() && filters.can_rank())?;
         let window = frame.filter_rows() * frame.filter.width;
         let norm = (window as f64 * size.energy / frame.sample.len() as f64).sqrt();
         let canvas = CoarseCanvas::new(filters, frame, canvas, size.peak)?;
@@ -264,33 +266,68 @@ pub(super) fn scan_lines<S: Real>(
 
 /// What a report asks for, from up to [`CELL`] lines; `corner` is the first line's first position.
 fn candidates<T: Real>(lines: &[Line<T>], width: usize, corner: usize, report: Report) -> Vec<Candidate> {
-    let mut found = Vec::new();
-    if report == Report::None {
-        return found;
-    }
     let threshold = T::of(report.threshold());
     let candidate = |ranked: &Ranked<T>, y: usize, x: usize| Candidate {
         strength: ranked.strength[x].f64() as f32,
         filter: ranked.filter[x].f64() as u32,
         position: (corner + y * width + x) as u32,
     };
-    for first in (0..width).step_by(CELL) {
-        let cell = found.len();
-        for (y, line) in lines.iter().enumerate() {
-            for x in first..(first + CELL).min(width) {
-                for ranked in [&line.first, &line.second] {
-                    if ranked.strength[x] > threshold {
-                        found.push(candidate(ranked, y, x));
+    let mut found = Vec::new();
+    match report {
+        Report::None => {}
+        Report::All(_) => {
+            for (y, line) in lines.iter().enumerate() {
+                for (x, strength) in line.first.strength[..width].iter().enumerate() {
+                    if *strength > threshold {
+                        let (first, second) = (candidate(&line.first, y, x), candidate(&line.second, y, x));
+                        match line.second.strength[x] > threshold {
+                            true if second.filter < first.filter => found.extend([second, first]),
+                            true => found.extend([first, second]),
+                            false => found.push(first),
+                        }
                     }
                 }
             }
         }
-        if let Report::PerCell(_) = report {
-            found[cell..].sort_unstable_by(stronger);
-            found.truncate(cell + PER_CELL);
+        Report::PerCell(_) => {
+            // Those of each line, in order, since cells come in order.
+            let mut of_lines: [Vec<Candidate>; CELL] = std::array::from_fn(|_| Vec::new());
+            let mut cell = Vec::new();
+            for first in (0..width).step_by(CELL) {
+                cell.clear();
+                for (y, line) in lines.iter().enumerate() {
+                    for x in first..(first + CELL).min(width) {
+                        if line.first.strength[x] > threshold {
+                            keep_strongest(&mut cell, candidate(&line.first, y, x));
+                        }
+                        if line.second.strength[x] > threshold {
+                            keep_strongest(&mut cell, candidate(&line.second, y, x));
+                        }
+                    }
+                }
+                cell.sort_unstable_by_key(|c: &Candidate| (c.position, c.filter));
+                cell.iter().for_each(|c| of_lines[(c.position as usize - corner) / width].push(*c));
+            }
+            found = of_lines.concat();
         }
     }
     found
+}
+
+/// Adds a candidate to those of a cell, the strongest first, if it is among the [`PER_CELL`] strongest.
+fn keep_strongest(cell: &mut Vec<Candidate>, candidate: Candidate) {
+    if cell.len() < PER_CELL {
+        cell.push(candidate);
+    } else if stronger(&candidate, &cell[PER_CELL - 1]).is_lt() {
+        cell[PER_CELL - 1] = candidate;
+    } else {
+        return;
+    }
+    let mut place = cell.len() - 1;
+    while place > 0 && stronger(&cell[place], &cell[place - 1]).is_lt() {
+        cell.swap(place, place - 1);
+        place -= 1;
+    }
 }
 
 /// Strongest first; ties by position, so that the order never depends on anything else.
@@ -298,11 +335,18 @@ fn stronger(a: &Candidate, b: &Candidate) -> std::cmp::Ordering {
     b.strength.total_cmp(&a.strength).then(a.position.cmp(&b.position)).then(a.filter.cmp(&b.filter))
 }
 
-/// Keeps the `room` strongest candidates.
+/// Keeps the `room` strongest candidates in their order; of equals the first.
 pub(super) fn strongest_of(mut candidates: Vec<Candidate>, room: usize) -> Vec<Candidate> {
     if candidates.len() > room {
-        candidates.select_nth_unstable_by(room, stronger);
-        candidates.truncate(room);
+        let mut strengths: Vec<f32> = candidates.iter().map(|c| c.strength).collect();
+        let (_, bar, _) = strengths.select_nth_unstable_by(room, |a, b| b.total_cmp(a));
+        let bar = *bar;
+        let mut equals = room - candidates.iter().filter(|c| c.strength > bar).count();
+        candidates.retain(|c| {
+            let is_equal = c.strength == bar && equals > 0;
+            equals -= usize::from(is_equal);
+            c.strength > bar || is_equal
+        });
     }
     candidates
 }

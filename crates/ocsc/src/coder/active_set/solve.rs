@@ -1,7 +1,7 @@
 //! The rounds of the active-set coder for one sample.
 
 use super::ActiveSet;
-use super::descend::{Active, General, Setting, is_wide};
+use super::descend::{Active, General, Setting};
 use super::field::{Field, Ridge};
 use super::frame::Frame;
 use super::list::List;
@@ -21,7 +21,7 @@ use std::time::Duration;
 
 /// The list starts with at most this many atoms per position and then grows by at most this factor.
 const FIRST: f64 = 0.3;
-const GROWTH: f64 = 3.5;
+const GROWTH: f64 = 2.5;
 /// It may always grow by so many, however short it is.
 const LEAST: usize = 16;
 /// Violations below this fraction of the tolerance are left alone: they cannot keep the gap above it.
@@ -31,10 +31,11 @@ const IGNORE: f64 = 0.3;
 const NEAR: f64 = 4.0;
 const MARGIN: f64 = 0.06;
 const WIDEST_MARGIN: f64 = 0.1;
-/// With more non-zeros per number of the sample than this, and after so many rounds without progress, the code goes to
-/// [`Admm`], if that needs no more memory than this, for at most so many iterations.
+/// With more non-zeros per number of the sample than this, the code goes to [`Admm`], if that needs no more memory than this, for at most
+/// so many iterations: after so many rounds without progress, or at once where correlations of the sample are so many times their weights.
 const DENSE: f64 = 0.8;
 const STUCK: u32 = 5;
+const FAR: f64 = 700.0;
 const DENSE_BYTES: usize = 1 << 28;
 const HANDED_OVER: usize = 10_000;
 /// Descent stops when its largest step is below this fraction of the largest violation, or of the tolerance, or after so
@@ -55,8 +56,6 @@ const MOVING_SWEEPS: usize = 30;
 /// fraction of the tolerance.
 const REWEIGHTS: usize = 6;
 const SETTLED: f64 = 0.3;
-/// Threads make at least so many atoms at a time.
-const SHARE: usize = 1024;
 /// The modulus is smoothed by so much less when what smoothing hides is more than half of the tolerance.
 const SHARPER: f64 = 0.25;
 /// One sample while it is coded.
@@ -240,6 +239,8 @@ impl<'a, T: Real> Solve<'a, T> {
         let (patience, most_accurate) = if is_moving { (MOVING_PATIENCE, MOST_ACCURATE) } else { (PATIENCE, PATIENCE) };
         // The largest correlation of the last round.
         let mut strongest = if self.started { NEAR } else { f64::INFINITY };
+        // The largest of the sample itself, in units of its weight; of a code to start from it is not known.
+        let mut first = 0.0_f64;
         let mut round = 0;
         // Rounds in a row without progress, and the best gap so far.
         let mut stale = 0_u32;
@@ -271,6 +272,9 @@ impl<'a, T: Real> Solve<'a, T> {
             let is_exact = coarse.is_none();
             let scan = coarse.unwrap_or_else(|| coder.correlate_exact(&self.frame, &self.canvas, &own, report, peak));
             strongest = scan.strongest;
+            if round == 0 && !self.started {
+                first = strongest;
+            }
             // Bounds on a problem that moves are worth nothing in the next round.
             let is_fixed = config.penalty.is_convex() && !self.data.as_ref().is_some_and(DataWeights::is_smoothed);
             if done(&scan) {
@@ -311,7 +315,7 @@ impl<'a, T: Real> Solve<'a, T> {
                 (stale, best) = (0, f64::INFINITY);
             }
             self.list.drop_zeros();
-            if let Some(coded) = self.hand_over(stale)? {
+            if let Some(coded) = self.hand_over(stale >= STUCK || first > FAR)? {
                 return Ok((Coded { iterations: round + coded.iterations, ..coded }, Vec::new()));
             }
             self.join(scan);
@@ -371,19 +375,12 @@ impl<'a, T: Real> Solve<'a, T> {
         let n = self.list.len();
         let first = (FIRST * self.frame.n_positions() as f64) as usize;
         let room = if n == 0 { first } else { ((GROWTH - 1.0) * n as f64) as usize };
-        let width = self.frame.positions[2];
-        // In the list's order: small numbers are sorted faster than atoms.
-        let place = |c: &Candidate| self.tiling.slot(c.position as usize / width, c.position as usize % width);
-        let keyed = |c: Candidate| ((place(&c) as u64) << 32 | u64::from(c.position), c.filter, c.strength);
-        let strongest = strongest_of(scan.candidates, room.max(LEAST)).into_par_iter().with_min_len(SHARE);
-        let mut joining: Vec<(u64, u32, f32)> = strongest.map(keyed).collect();
-        joining.par_sort_unstable_by_key(|(place, filter, _)| (*place, *filter));
-        let atom = |(place, filter, strength): (u64, u32, f32)| {
-            let excess = (f64::from(strength) - 1.0).max(0.0);
-            (self.activate(filter, place as u32, T::zero()), T::of(excess))
-        };
-        let joining: Vec<(Active<T>, T)> = joining.into_par_iter().with_min_len(SHARE).map(atom).collect();
-        self.list.extend(&self.tiling, &joining);
+        let strongest = strongest_of(scan.candidates, room.max(LEAST));
+        let mut list = std::mem::take(&mut self.list);
+        list.extend(&self.tiling, self.frame.positions[2], &strongest, |c| {
+            self.activate(c.filter, c.position, T::zero())
+        });
+        self.list = list;
     }
 
     /// Sweeps over the list.
@@ -397,7 +394,6 @@ impl<'a, T: Real> Solve<'a, T> {
             frame,
             filters: &coder.filters,
             nonnegative: coder.config.nonnegative,
-            wide: is_wide(),
             general: (!is_plain).then_some(General { weights: &coder.weights, ridge, data }),
         };
         list.descend(tiling, &setting, canvas, small, max_sweeps);
@@ -434,7 +430,7 @@ impl<'a, T: Real> Solve<'a, T> {
     }
 
     /// Hands a dense code to [`Admm`], which must be able to solve the same problem.
-    fn hand_over(&self, stale: u32) -> Result<Option<Coded<T>>> {
+    fn hand_over(&self, is_due: bool) -> Result<Option<Coded<T>>> {
         let (coder, frame, config) = (self.coder, &self.frame, &self.coder.config);
         let n = self.list.len();
         let is_same = coder.boundary == Boundary::Circular
@@ -449,7 +445,7 @@ impl<'a, T: Real> Solve<'a, T> {
         let maps = (1 + frame.sample.channels) * coder.filters.n_filters;
         let bytes = size_of::<T>() * maps * frame.n_positions();
         let density = n as f64 / frame.sample.len() as f64;
-        if !(is_same && stale >= STUCK && density > DENSE && bytes <= DENSE_BYTES) {
+        if !(is_same && is_due && density > DENSE && bytes <= DENSE_BYTES) {
             return Ok(None);
         }
         let settings = CoderConfig { max_iters: HANDED_OVER, ..CoderConfig::default() };

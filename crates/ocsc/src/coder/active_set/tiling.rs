@@ -16,7 +16,7 @@ use super::frame::Frame;
 use crate::Boundary;
 
 /// Tiling have at least so many lines, tiles so many columns.
-const LEAST: usize = 16;
+const LEAST: usize = 12;
 
 /// How the positions of one frame are cut.
 pub(super) struct Tiling {
@@ -84,6 +84,11 @@ impl Tiling {
         self.lines.partition_point(|first| *first <= line) - 1
     }
 
+    /// The lines of a band.
+    pub(super) fn lines(&self, band: usize) -> std::ops::Range<usize> {
+        self.lines[band]..self.lines[band + 1]
+    }
+
     /// The numbers of the canvas that belong to a band's lines.
     pub(super) fn own(&self, band: usize) -> std::ops::Range<usize> {
         self.starts[band]..self.starts[band + 1]
@@ -106,11 +111,6 @@ impl Tiling {
     /// The tile of a column.
     pub(super) fn tile(&self, column: usize) -> usize {
         column * self.n_tiles / self.width
-    }
-
-    /// The tile of a position, as an index into (bands, tiles).
-    pub(super) fn slot(&self, line: usize, column: usize) -> usize {
-        self.band(line) * self.n_tiles + self.tile(column)
     }
 
     /// Whether anything holds for the tile at (band, tile) or one of those whose atoms may overlap with its own; `holds` gets their

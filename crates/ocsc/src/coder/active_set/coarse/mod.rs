@@ -48,6 +48,8 @@ const NARROW_NORM: f64 = 160.0;
 const CHUNK: usize = 1 << 13;
 /// How often the levels may be made coarser to keep sums in 16 bits.
 const ATTEMPTS: usize = 4;
+/// Filters that can be ranked: strengths keep 10 bits beside the numbers of so many, more than 8 bits can tell.
+const MOST_RANKED: usize = 1 << 13;
 /// Squares of errors, which are at most a little more than 1/4, are kept in steps of one over this, rounded up.
 const SQUARES: f32 = 1_000.0;
 
@@ -175,10 +177,47 @@ trait Take {
     unsafe fn take_vectors<const F: usize>(&mut self, x: usize, k: usize, strengths: &[__m512; F]);
 }
 
-impl Take for Line<f32> {
+/// The two strongest filters at each position of a line. A filter's number stands in the last bits of its strength, so that the larger of
+/// two strengths brings it along: no choice is left to be made, and nothing to be mispredicted.
+struct Ranking<'a> {
+    first: &'a mut [f32],
+    second: &'a mut [f32],
+    /// The bits of numbers.
+    numbers: u32,
+}
+
+impl Ranking<'_> {
+    /// Writes the strengths and the filters of a line where they belong.
+    fn unpack(line: &mut Line<f32>, numbers: u32) {
+        for ranked in [&mut line.first, &mut line.second] {
+            for (strength, filter) in ranked.strength.iter_mut().zip(&mut ranked.filter) {
+                let bits = strength.to_bits();
+                (*strength, *filter) = (f32::from_bits(bits & !numbers), (bits & numbers) as f32);
+            }
+        }
+    }
+}
+
+impl Take for Ranking<'_> {
     #[inline(always)]
     fn take<const N: usize>(&mut self, x: usize, k: usize, strengths: [f32; N]) {
-        self.rank(x, k as f32, strengths);
+        let (first, second) = (self.first[x..].first_chunk_mut::<N>(), self.second[x..].first_chunk_mut::<N>());
+        let (Some(first), Some(second)) = (first, second) else { return };
+        // Loops of one step each, on copies, which become one instruction per vector.
+        let (a, b, mut s, mut loser) = (*first, *second, strengths, strengths);
+        for s in &mut s {
+            *s = f32::from_bits(s.to_bits() & !self.numbers | k as u32);
+        }
+        for i in 0..N {
+            first[i] = if a[i] > s[i] { a[i] } else { s[i] };
+        }
+        // The loser of the contest for the first place competes for the second.
+        for i in 0..N {
+            loser[i] = if a[i] < s[i] { a[i] } else { s[i] };
+        }
+        for i in 0..N {
+            second[i] = if b[i] > loser[i] { b[i] } else { loser[i] };
+        }
     }
 
     #[cfg(target_arch = "x86_64")]
@@ -311,7 +350,20 @@ impl CoarseFilters {
     /// The correlations of a line, to choose atoms by, as [`Line::correlate`] makes them.
     pub(super) fn rank(&self, look: &Look<'_>, number: usize, line: &mut Line<f32>) {
         line.begin(look.frame, number, look.least as f32);
-        self.correlate(look, number, line);
+        let numbers = self.numbers();
+        let (first, second) = (&mut line.first.strength[..], &mut line.second.strength[..]);
+        self.correlate(look, number, &mut Ranking { first, second, numbers });
+        Ranking::unpack(line, numbers);
+    }
+
+    /// Whether there are few enough filters to rank them.
+    pub(super) fn can_rank(&self) -> bool {
+        self.scale.len() <= MOST_RANKED
+    }
+
+    /// The bits that the numbers of filters take.
+    fn numbers(&self) -> u32 {
+        (self.scale.len() as u32).next_power_of_two() - 1
     }
 
     /// Finds all correlations of a line that may exceed `least` weights.
@@ -328,7 +380,7 @@ impl CoarseFilters {
     fn correlate(&self, look: &Look<'_>, number: usize, to: &mut impl Take) {
         let (frame, canvas) = (look.frame, look.canvas);
         let line = CoarseLine {
-            starts: &frame.starts(number)[..frame.filter_rows()],
+            starts: frame.starts(number),
             length: frame.positions[2].next_multiple_of(LANES),
             pulls: look.ridge.map_or(&[], |ridge| ridge.line(number)),
             signed: look.signed,
@@ -402,7 +454,7 @@ impl Hidden {
     /// The most that rounding hides of a correlation on a line, in units of its weight.
     fn most(&self, filters: &CoarseFilters, look: &Look<'_>, line: usize, columns: &mut Vec<u32>) -> f64 {
         let frame = look.frame;
-        let starts = &frame.starts(line)[..frame.filter_rows()];
+        let starts = frame.starts(line);
         let error = f64::from(dispatch(Windows { frame, map: &self.errors, starts, columns })) / f64::from(SQUARES);
         let norm = f64::from(dispatch(Windows { frame, map: &self.levels, starts, columns }));
         let most = look.canvas.step * (filters.longest * error.sqrt() + filters.lost * norm.sqrt());
@@ -483,7 +535,7 @@ fn squares(levels: &[u8], sums: Sums) -> Vec<u16> {
 /// The largest norm of a window of so many rows of a filter.
 fn longest_window(frame: &Frame, rows: usize, squares: &[u16]) -> f64 {
     let most = |columns: &mut Vec<u32>, line| {
-        let parts = frame.starts(line)[..frame.filter_rows()].chunks(rows);
+        let parts = frame.starts(line).chunks(rows);
         parts.map(|starts| dispatch(Windows { frame, map: squares, starts, columns })).max()
     };
     let largest = (0..frame.n_lines()).into_par_iter().map_init(Vec::new, most).max();

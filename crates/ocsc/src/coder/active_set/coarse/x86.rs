@@ -1,13 +1,14 @@
 //! The kernels: sums of products of 8 bits for three filters at a time and as many positions as the registers hold.
 
-use super::{CoarseCanvas, CoarseFilters, CoarseLine, GROUP, QUAD, Take};
-use crate::coder::active_set::correlate::{Line, blocks};
+use super::{CoarseCanvas, CoarseFilters, CoarseLine, GROUP, QUAD, Ranking, Take};
+use crate::coder::active_set::correlate::blocks;
 use crate::coder::active_set::field::{of_filter, take_off};
 use std::arch::x86_64::{
     __m512, __m512i, _CMP_GT_OQ, _mm256_add_epi16, _mm256_add_epi32, _mm256_dpbusd_avx_epi32, _mm256_loadu_si256,
     _mm256_madd_epi16, _mm256_maddubs_epi16, _mm256_set1_epi16, _mm256_set1_epi32, _mm256_setzero_si256, _mm512_abs_ps,
-    _mm512_cmp_ps_mask, _mm512_cvtepi32_ps, _mm512_dpbusd_epi32, _mm512_loadu_si512, _mm512_mask_blend_ps,
-    _mm512_mul_ps, _mm512_set1_epi32, _mm512_set1_ps, _mm512_setzero_ps,
+    _mm512_castps_si512, _mm512_castsi512_ps, _mm512_cmp_ps_mask, _mm512_cvtepi32_ps, _mm512_dpbusd_epi32,
+    _mm512_loadu_si512, _mm512_max_ps, _mm512_min_ps, _mm512_mul_ps, _mm512_set1_epi32, _mm512_set1_ps,
+    _mm512_setzero_ps, _mm512_ternarylogic_epi32,
 };
 
 /// Positions per vector, and the most vectors at a time.
@@ -15,6 +16,8 @@ const WIDE: usize = 16;
 const WIDE_STRETCH: usize = 7;
 const NARROW: usize = 8;
 const NARROW_STRETCH: usize = 3;
+/// The largest factor of a sum.
+const STEEPEST: f64 = f32::MAX as f64 / (1_u64 << 32) as f64;
 
 /// All filters on one line, in sums of 32 bits and vectors of 512.
 #[target_feature(enable = "avx512f,avx512vnni")]
@@ -208,12 +211,13 @@ fn narrow_stretch<const V: usize>(
     }
 }
 
-/// What the sums of a group of filters are multiplied by.
+/// What the sums of a group of filters are multiplied by: never so much that the product with a sum of 32 bits is infinite, where bits of
+/// a filter's number would make it no number at all.
 #[inline(always)]
 fn scales(filters: &CoarseFilters, canvas: &CoarseCanvas, group: usize) -> [f32; GROUP] {
     let mut scales = [0.0; GROUP];
     for (out, scale) in scales.iter_mut().zip(&filters.scale[group * GROUP..]) {
-        *out = (scale * canvas.step) as f32;
+        *out = (scale * canvas.step).min(STEEPEST) as f32;
     }
     scales
 }
@@ -277,34 +281,22 @@ pub(super) fn above(strengths: __m512, bar: f32) -> u32 {
     u32::from(_mm512_cmp_ps_mask::<_CMP_GT_OQ>(strengths, _mm512_set1_ps(bar)))
 }
 
-/// What [`Line::rank`] does, for F filters from k on.
+/// What [`Ranking`] takes, for F filters from k on.
 #[target_feature(enable = "avx512f")]
 #[inline]
-pub(super) fn rank<const F: usize>(line: &mut Line<f32>, x: usize, k: usize, strengths: &[__m512; F]) {
-    let Line { first, second, .. } = line;
-    let places = [&mut first.strength, &mut first.filter, &mut second.strength, &mut second.filter];
-    let [Some(a), Some(ka), Some(b), Some(kb)] = places.map(|place| place[x..].first_chunk_mut::<WIDE>()) else {
-        return;
-    };
-    let mut best: [__m512; 2] = [bytemuck::cast(*a), bytemuck::cast(*b)];
-    let mut filter: [__m512; 2] = [bytemuck::cast(*ka), bytemuck::cast(*kb)];
-    for (f, &s) in strengths.iter().enumerate() {
-        if _mm512_cmp_ps_mask::<_CMP_GT_OQ>(s, best[1]) == 0 {
-            continue;
-        }
-        let number = _mm512_set1_ps((k + f) as f32);
-        let wins = _mm512_cmp_ps_mask::<_CMP_GT_OQ>(s, best[0]);
-        // The loser of the contest for the first place competes for the second.
-        let loser = _mm512_mask_blend_ps(wins, s, best[0]);
-        let loser_number = _mm512_mask_blend_ps(wins, number, filter[0]);
-        best[0] = _mm512_mask_blend_ps(wins, best[0], s);
-        filter[0] = _mm512_mask_blend_ps(wins, filter[0], number);
-        let second = _mm512_cmp_ps_mask::<_CMP_GT_OQ>(loser, best[1]);
-        best[1] = _mm512_mask_blend_ps(second, best[1], loser);
-        filter[1] = _mm512_mask_blend_ps(second, filter[1], loser_number);
+pub(super) fn rank<const F: usize>(ranking: &mut Ranking<'_>, x: usize, k: usize, strengths: &[__m512; F]) {
+    let (first, second) = (ranking.first[x..].first_chunk_mut::<WIDE>(), ranking.second[x..].first_chunk_mut::<WIDE>());
+    let (Some(first), Some(second)) = (first, second) else { return };
+    let (mut best, mut next): (__m512, __m512) = (bytemuck::cast(*first), bytemuck::cast(*second));
+    let kept = _mm512_set1_epi32(!ranking.numbers as i32);
+    for (f, s) in strengths.iter().enumerate() {
+        // (s and kept) or number
+        let s = _mm512_ternarylogic_epi32::<0xea>(_mm512_castps_si512(*s), kept, _mm512_set1_epi32((k + f) as i32));
+        let s = _mm512_castsi512_ps(s);
+        next = _mm512_max_ps(next, _mm512_min_ps(best, s));
+        best = _mm512_max_ps(best, s);
     }
-    (*a, *b) = (bytemuck::cast(best[0]), bytemuck::cast(best[1]));
-    (*ka, *kb) = (bytemuck::cast(filter[0]), bytemuck::cast(filter[1]));
+    (*first, *second) = (bytemuck::cast(best), bytemuck::cast(next));
 }
 
 /// Out of line, so that the loops around it are unrolled.

@@ -7,18 +7,23 @@
 //! ```
 //!
 //! where S_w is the soft threshold at the atom's weight w. An elastic net divides by e + mu instead of e. Where values have weights
-//! W, the canvas holds W r, and d_k is multiplied by W when it is added and in e. Steps whose atoms overlap wait for each other's stores, so the
-//! order jumps between distant parts of a band and the processor works on several at once.
+//! W, the canvas holds W r, and d_k is multiplied by W when it is added and in e.
+//!
+//! A step takes some tens of instructions, so the loop around the vectors is kept short: one list of blocks of 16 columns for all shapes of
+//! filters, one check of an atom's place, and no branch on values. Steps whose atoms overlap wait for each other's stores, so the order
+//! jumps between distant parts of a band and the processor works on several at once.
 
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
 use super::coarse::Survivor;
 use super::filters::Filters;
-use super::frame::{Frame, GROUP, LANES};
+use super::frame::{Frame, LANES};
 use crate::Boundary;
 use crate::Real;
-use crate::simd::{Kernel, Unit};
+use crate::simd::Kernel;
+#[cfg(target_arch = "x86_64")]
+use crate::simd::Unit;
 
 /// One atom of the active list.
 #[derive(Clone, Copy, Debug)]
@@ -43,10 +48,16 @@ pub(super) struct Setting<'a, T> {
     pub(super) frame: &'a Frame,
     pub(super) filters: &'a Filters<T>,
     pub(super) nonnegative: bool,
-    /// Whether rows fit into the registers of AVX-512.
-    pub(super) wide: bool,
     /// What differs from the plain problem, if anything does.
     pub(super) general: Option<General<'a, T>>,
+}
+
+impl<T> Setting<'_, T> {
+    /// W on the canvas, if values have weights.
+    #[inline(always)]
+    fn data(&self) -> Option<&[T]> {
+        self.general.as_ref().and_then(|general| general.data)
+    }
 }
 
 /// What a sweep needs to know of problems other than the lasso.
@@ -70,9 +81,9 @@ pub(super) struct Sweep<'a, T> {
     pub(super) canvas: &'a mut [T],
     /// Where the part starts on the whole canvas.
     pub(super) base: usize,
-    /// Steps smaller than this, in units of the threshold, are not worth their update of the residual.
+    /// Steps up to this, in units of the threshold, are not worth their update of the residual.
     pub(super) negligible: T,
-    /// The largest step of each tile's atoms, in the same units; to be raised.
+    /// The largest step of each tile's atoms, in units of the threshold; to be raised.
     pub(super) heat: &'a mut [T],
 }
 
@@ -81,82 +92,130 @@ impl<T: Real> Kernel for Sweep<'_, T> {
 
     #[inline(always)]
     fn run<const FMA: bool>(self) {
-        let blocks = self.setting.filters.width.div_ceil(LANES);
-        let part = self.order.len().div_ceil(PARTS);
-        for i in (0..part).flat_map(|i| (0..PARTS).map(move |p| p * part + i)) {
-            let Some(atom) = self.order.get(i).and_then(|at| self.atoms.get_mut(*at as usize)) else { continue };
-            let k = atom.filter as usize;
-            let (taps, weight) = (self.setting.filters.rows(k).as_chunks::<LANES>().0, atom.weight);
-            let place = Place::new(self.setting.frame, atom.line as usize, atom.column as usize, self.base);
-            let c = if blocks == 1 {
-                dot::<T, FMA>(self.setting.frame, self.canvas, taps, &place, self.setting.wide)
-            } else {
-                long_dot::<T, FMA>(self.setting.frame, self.canvas, taps, blocks, &place, self.setting.wide)
-            };
-            if atom.inverse_energy == T::zero() {
-                continue;
-            }
-            let target = atom.inverse_energy.fused::<FMA>(c, atom.value);
-            let threshold = weight * atom.inverse_energy;
-            // The soft threshold without a branch: it would be mispredicted often.
-            let (above, below) = (target - threshold, -target - threshold);
-            let below = if self.setting.nonnegative { T::zero() } else { below };
-            let new = T::zero().at_least(above) - T::zero().at_least(below);
-            let (new, unit) = match &self.setting.general {
-                None => (new, threshold),
-                Some(general) => {
-                    let shrunk = new / (T::one() + general.ridge * atom.inverse_energy);
-                    (shrunk, general.weights[k] * atom.inverse_energy)
+        #[cfg(target_arch = "x86_64")]
+        if FMA && T::singles(self.canvas).is_some() {
+            return x86::sweep(self, is_wide());
+        }
+        self.visit::<Plain<FMA>>();
+    }
+}
+
+impl<T: Real> Sweep<'_, T> {
+    /// The visits, with the arithmetic of A.
+    #[inline(always)]
+    fn visit<A: Arithmetic>(self) {
+        let Sweep { setting, atoms, order, canvas, base, negligible, heat } = self;
+        let (blocks, per_filter) = setting.filters.blocks();
+        let part = order.len().div_ceil(PARTS);
+        for (i, p) in (0..part).flat_map(|i| (0..PARTS).map(move |p| (i, p))) {
+            let Some(atom) = order.get(p * part + i).and_then(|at| atoms.get_mut(*at as usize)) else { continue };
+            let taps = &blocks[atom.filter as usize * per_filter..][..per_filter];
+            let place = Place::new(setting.frame, atom.line as usize, atom.column as usize, base, atom.border);
+            A::step(setting, canvas, taps, &place, |c| {
+                let target = A::fused(atom.inverse_energy, c, atom.value);
+                let threshold = atom.weight * atom.inverse_energy;
+                // The soft threshold without a branch: it would be mispredicted often.
+                let (above, below) = (target - threshold, -target - threshold);
+                let below = if setting.nonnegative { T::zero() } else { below };
+                let new = T::zero().at_least(above) - T::zero().at_least(below);
+                let (new, unit) = match &setting.general {
+                    None => (new, threshold),
+                    Some(general) => {
+                        let shrunk = new / (T::one() + general.ridge * atom.inverse_energy);
+                        (shrunk, general.weights[atom.filter as usize] * atom.inverse_energy)
+                    }
+                };
+                // An atom without energy stays where it is; its quotient is no number, which `at_least` passes over.
+                let change = new - atom.value;
+                let heat = &mut heat[atom.tile as usize];
+                *heat = heat.at_least(change.abs() / unit);
+                if change.abs() <= negligible * unit {
+                    return None;
                 }
-            };
-            let change = new - atom.value;
-            let heat = &mut self.heat[atom.tile as usize];
-            *heat = heat.at_least(change.abs() / unit);
-            // As a product: nothing waits for the quotient.
-            if change.abs() <= self.negligible * unit {
-                continue;
-            }
-            atom.value = new;
-            match self.setting.general.as_ref().and_then(|general| general.data) {
-                None => add::<T, FMA>(self.setting, self.canvas, taps, blocks, atom, &place, -change),
-                Some(data) => {
-                    let frame = self.setting.frame;
-                    add_weighted::<T, FMA>(frame, self.canvas, data, taps, blocks, atom, self.base, -change);
-                }
-            }
+                atom.value = new;
+                Some(-change)
+            });
         }
     }
 }
 
-/// Where the rows of an atom lie on a part of the canvas.
+/// How the blocks of an atom are multiplied with the canvas and added to it.
+trait Arithmetic {
+    /// <d_k, r>; the blocks come in whole groups, the last filled up with zero taps.
+    fn dot<T: Real>(canvas: &[T], taps: &[[T; LANES]], place: &Place<'_>) -> T;
+
+    /// r <- r + change(<d_k, r>) d_k, unless there is no change.
+    fn step<T: Real>(
+        setting: &Setting<'_, T>,
+        canvas: &mut [T],
+        taps: &[[T; LANES]],
+        place: &Place<'_>,
+        change: impl FnOnce(T) -> Option<T>,
+    );
+
+    /// a b + c.
+    fn fused<T: Real>(a: T, b: T, c: T) -> T;
+}
+
+/// The arithmetic of loops that the compiler may turn into vectors.
+struct Plain<const FMA: bool>;
+
+impl<const FMA: bool> Arithmetic for Plain<FMA> {
+    #[inline(always)]
+    fn dot<T: Real>(canvas: &[T], taps: &[[T; LANES]], place: &Place<'_>) -> T {
+        let mut sum = [T::zero(); LANES];
+        for (taps, start) in taps.iter().zip(place.starts()) {
+            sum = multiply_add::<T, FMA>(load(canvas, place.at(*start)), taps, sum);
+        }
+        fold(sum)
+    }
+
+    #[inline(always)]
+    fn step<T: Real>(
+        setting: &Setting<'_, T>,
+        canvas: &mut [T],
+        taps: &[[T; LANES]],
+        place: &Place<'_>,
+        change: impl FnOnce(T) -> Option<T>,
+    ) {
+        if let Some(change) = change(Self::dot(canvas, taps, place)) {
+            add::<T, FMA>(setting, canvas, taps, place, change);
+        }
+    }
+
+    #[inline(always)]
+    fn fused<T: Real>(a: T, b: T, c: T) -> T {
+        a.fused::<FMA>(b, c)
+    }
+}
+
+/// Where the blocks of an atom lie on a part of the canvas.
 struct Place<'a> {
-    /// Where they start on the whole canvas, in whole groups; and how many there are.
-    starts: &'a [u32],
-    rows: usize,
-    /// The atom's column, less where the part starts: to be added to the starts, modulo the largest number.
-    column: usize,
+    frame: &'a Frame,
     line: usize,
+    /// Where the part starts on the whole canvas.
     base: usize,
+    /// The atom's column, less where the part starts: to be added to where blocks start, modulo the largest number.
+    column: usize,
+    border: bool,
 }
 
 impl<'a> Place<'a> {
     #[inline(always)]
-    fn new(frame: &'a Frame, line: usize, column: usize, base: usize) -> Self {
-        Place { starts: frame.starts(line), rows: frame.filter_rows(), column: column.wrapping_sub(base), line, base }
+    fn new(frame: &'a Frame, line: usize, column: usize, base: usize, border: bool) -> Self {
+        Place { frame, line, base, column: column.wrapping_sub(base), border }
     }
 
-    /// Where a row starts on the part.
+    /// Where the blocks start on the whole canvas, in whole groups.
+    #[inline(always)]
+    fn starts(&self) -> &'a [u32] {
+        self.frame.block_starts(self.line)
+    }
+
+    /// Where a block starts on the part.
     #[inline(always)]
     fn at(&self, start: u32) -> usize {
         (start as usize).wrapping_add(self.column)
-    }
-
-    /// Whether the rows of the canvas that an atom of so many blocks touches are all among the `len` numbers of the part.
-    #[inline(always)]
-    fn is_within(&self, frame: &Frame, len: usize, blocks: usize) -> bool {
-        let (first, last) = frame.first_and_last_row(self.line);
-        let column = self.column.wrapping_add(self.base);
-        first + column >= self.base && last + column + blocks * LANES <= self.base + len
     }
 }
 
@@ -175,78 +234,30 @@ impl<T: Real> Kernel for Rescore<'_, T> {
 
     #[inline(always)]
     fn run<const FMA: bool>(self) {
-        let blocks = self.filters.width.div_ceil(LANES);
-        let wide = is_wide();
+        #[cfg(target_arch = "x86_64")]
+        if FMA && T::singles(self.canvas).is_some() {
+            return x86::rescore(self, is_wide());
+        }
+        self.correlate::<Plain<FMA>>();
+    }
+}
+
+impl<T: Real> Rescore<'_, T> {
+    /// The correlations, with the arithmetic of A.
+    #[inline(always)]
+    fn correlate<A: Arithmetic>(self) {
         for (at, out) in self.survivors.iter().zip(self.out) {
             let taps = self.filters.rows(at.filter as usize).as_chunks::<LANES>().0;
-            let place = Place::new(self.frame, self.line, at.column as usize, 0);
-            *out = if blocks == 1 {
-                dot::<T, FMA>(self.frame, self.canvas, taps, &place, wide)
-            } else {
-                long_dot::<T, FMA>(self.frame, self.canvas, taps, blocks, &place, wide)
-            };
+            let place = Place::new(self.frame, self.line, at.column as usize, 0, false);
+            *out = A::dot(self.canvas, taps, &place);
         }
     }
 }
 
 /// Whether rows fit into the registers of AVX-512.
-pub(super) fn is_wide() -> bool {
+#[cfg(target_arch = "x86_64")]
+fn is_wide() -> bool {
     matches!(Unit::present(), Unit::Avx512 { .. })
-}
-
-/// <d_k, r> for filters of one block of columns; the rows come in whole groups, the last filled up with zero taps.
-#[allow(unsafe_code, unused_variables, reason = "a call of a function for a vector unit that was detected")]
-#[inline(always)]
-fn dot<T: Real, const FMA: bool>(frame: &Frame, canvas: &[T], taps: &[[T; LANES]], place: &Place<'_>, wide: bool) -> T {
-    #[cfg(target_arch = "x86_64")]
-    if let (true, Some(canvas), Some(taps)) = (FMA, T::singles(canvas), T::singles(taps.as_flattened()))
-        && place.is_within(frame, canvas.len(), 1)
-    {
-        let taps = taps.as_chunks::<LANES>().0;
-        // SAFETY: on this architecture FMA says that AVX2 and FMA were detected, `wide` that AVX-512 was; the place was checked.
-        return T::single(unsafe {
-            if wide { x86::dot512(canvas, taps, place) } else { x86::dot256(canvas, taps, place) }
-        });
-    }
-    let mut sum = [T::zero(); LANES];
-    for (taps, start) in taps.iter().zip(place.starts) {
-        sum = multiply_add::<T, FMA>(load(canvas, place.at(*start)), taps, sum);
-    }
-    fold(sum)
-}
-
-/// The same for wider filters.
-#[allow(unsafe_code, unused_variables, reason = "a call of a function for a vector unit that was detected")]
-#[inline(always)]
-fn long_dot<T: Real, const FMA: bool>(
-    frame: &Frame,
-    canvas: &[T],
-    taps: &[[T; LANES]],
-    blocks: usize,
-    place: &Place<'_>,
-    wide: bool,
-) -> T {
-    #[cfg(target_arch = "x86_64")]
-    if let (true, Some(canvas), Some(taps)) = (FMA, T::singles(canvas), T::singles(taps.as_flattened()))
-        && place.is_within(frame, canvas.len(), blocks)
-    {
-        let taps = taps.as_chunks::<LANES>().0;
-        // SAFETY: as in `dot`.
-        return T::single(unsafe {
-            if wide {
-                x86::long_dot512(canvas, taps, blocks, place)
-            } else {
-                x86::long_dot256(canvas, taps, blocks, place)
-            }
-        });
-    }
-    let mut sum = [T::zero(); LANES];
-    for (taps, start) in taps.chunks_exact(blocks).zip(&place.starts[..place.rows]) {
-        for (block, taps) in taps.iter().enumerate() {
-            sum = multiply_add::<T, FMA>(load(canvas, place.at(*start) + block * LANES), taps, sum);
-        }
-    }
-    fold(sum)
 }
 
 /// columns taps + sum.
@@ -272,83 +283,35 @@ fn fold<T: Real>(lanes: [T; LANES]) -> T {
     (four[0] + four[2]) + (four[1] + four[3])
 }
 
-/// r <- r + change d_k.
-#[allow(unsafe_code, reason = "a call of a function for a vector unit that was detected")]
+/// r <- r + change d_k, row by row; where values have weights W, W r <- W r + change W d_k.
 #[inline(always)]
 fn add<T: Real, const FMA: bool>(
     setting: &Setting<'_, T>,
     canvas: &mut [T],
     taps: &[[T; LANES]],
-    blocks: usize,
-    atom: &Active<T>,
     place: &Place<'_>,
     change: T,
 ) {
-    let frame = setting.frame;
-    #[cfg(target_arch = "x86_64")]
-    if FMA
-        && (!atom.border || blocks == 1 && setting.wide && frame.only_wraps() && !frame.is_folded())
-        && place.is_within(frame, canvas.len(), blocks)
-        && let (Some(canvas), Some(taps)) = (T::singles_mut(canvas), T::singles(taps.as_flattened()))
-    {
-        let (taps, change) = (taps.as_chunks::<LANES>().0, change.f64() as f32);
-        // SAFETY: on this architecture FMA says that AVX2 and FMA were detected, `wide` that AVX-512 was; the place was checked.
-        unsafe {
-            if blocks > 1 && setting.wide {
-                x86::long_add512(canvas, taps, blocks, place, change);
-            } else if blocks > 1 {
-                x86::long_add256(canvas, taps, blocks, place, change);
-            } else if !setting.wide {
-                x86::add256(canvas, taps, place, change);
-            } else if atom.border {
-                x86::add512_wrapped(canvas, taps, place, change, frame.sample.width, frame.filter.width);
-            } else {
-                x86::add512(canvas, taps, place, change);
-            }
-        }
-        return;
-    }
-    let (line, column) = (atom.line as usize, atom.column as usize);
-    for (row, (taps, start)) in taps.chunks_exact(blocks).zip(&place.starts[..place.rows]).enumerate() {
-        if atom.border && !frame.row_counts(line, row) {
+    let (frame, data) = (setting.frame, setting.data());
+    let per_row = frame.filter_blocks() / frame.filter_rows();
+    for (row, (taps, start)) in taps.chunks_exact(per_row).zip(frame.starts(place.line)).enumerate() {
+        if place.border && data.is_none() && !frame.row_counts(place.line, row) {
             continue;
         }
         for (block, taps) in taps.iter().enumerate() {
-            let start = place.at(*start) + block * LANES;
-            let columns = multiply_add::<T, FMA>([change; LANES], taps, load(canvas, start));
-            canvas[start..][..LANES].copy_from_slice(&columns);
+            let at = place.at(*start) + block * LANES;
+            // Where nothing counts W is zero.
+            let taps = data.map_or(*taps, |data| {
+                let mut weighted = load(data, at + place.base);
+                weighted.iter_mut().zip(taps).for_each(|(w, tap)| *w *= *tap);
+                weighted
+            });
+            let columns = multiply_add::<T, FMA>([change; LANES], &taps, load(canvas, at));
+            canvas[at..][..LANES].copy_from_slice(&columns);
         }
-        if atom.border {
-            mend(frame, canvas, place.base, *start as usize + column);
-        }
-    }
-}
-
-/// W r <- W r + change W d_k. Where nothing counts W is zero.
-#[inline(always)]
-#[allow(clippy::too_many_arguments, reason = "the arguments of `add` and the weights")]
-fn add_weighted<T: Real, const FMA: bool>(
-    frame: &Frame,
-    canvas: &mut [T],
-    data: &[T],
-    taps: &[[T; LANES]],
-    blocks: usize,
-    atom: &Active<T>,
-    base: usize,
-    change: T,
-) {
-    let (line, column) = (atom.line as usize, atom.column as usize);
-    let starts = &frame.starts(line)[..frame.filter_rows()];
-    for (taps, start) in taps.chunks_exact(blocks).zip(starts) {
-        for (block, taps) in taps.iter().enumerate() {
-            let at = *start as usize + column + block * LANES;
-            let mut weights: [T; LANES] = load(data, at);
-            weights.iter_mut().zip(taps).for_each(|(w, tap)| *w *= *tap);
-            let columns = multiply_add::<T, FMA>([change; LANES], &weights, load(canvas, at - base));
-            canvas[at - base..][..LANES].copy_from_slice(&columns);
-        }
-        if atom.border {
-            repeat(frame, canvas, base, *start as usize + column);
+        if place.border {
+            let at = place.at(*start) + place.base;
+            if data.is_some() { repeat(frame, canvas, place.base, at) } else { mend(frame, canvas, place.base, at) }
         }
     }
 }
