@@ -27,7 +27,7 @@ pub(crate) use value::{Every, Size, Tile, memory as memory_size};
 #[command(
     name = "ocsc",
     version,
-    after_help = "Start here:\n  ocsc demo                                         learn from built-in images, write a report\n  ocsc learn photos/ --out model.safetensors        learn from your own\n  ocsc code model.safetensors new/ --out codes/     code new images\n\nEvery command has examples: ocsc help learn\n\nExit codes: 0 done, 1 failed, 2 bad usage, 3 done, but samples were passed over (0 with --skip-bad),\n130 interrupted"
+    after_help = "Start here:\n  ocsc demo                                         learn from built-in images, write a report\n  ocsc learn photos/ --out model.safetensors        learn from your own\n  ocsc code model.safetensors new/ --out codes/     code new images\n\nEvery command has examples: ocsc help learn\n\nExit codes: 0 done, 1 failed, 2 bad usage, 3 done, but samples were passed over (0 with --skip-bad), 130 interrupted"
 )]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -66,17 +66,17 @@ pub(crate) enum Command {
     Learn(Box<Learn>),
     /// Code new data: one .npz per sample with its non-zeros
     #[command(
-        after_help = "Examples:\n  ocsc code model.safetensors photos/ --out codes/\n  ocsc code model.safetensors test.npy --tol 1e-4 --out codes/\n  ffmpeg -i film.mp4 -f rawvideo -pix_fmt gray - | ocsc code model.safetensors - --raw 480x640 --out codes/\n\nEach file holds `filter` (n), `position` (n x axes), `value` (n), `shape` (filters, axes...), and the scalars\n`objective`, `gap` (relative duality gap) and `beta`; also what it was made of and with: `sample_shape`, `source`,\n`preprocess`, `masked`, `boundary` and `model` (the dictionary's checksum); with models of the method scsc, `base` and\n`mixing` say how the sample's own filters are made of the model's. In Python: numpy.load('codes/cat.npz')['value']"
+        after_help = "Examples:\n  ocsc code model.safetensors photos/ --out codes/\n  ocsc code model.safetensors test.npy --tol 1e-4 --out codes/\n  ffmpeg -i film.mp4 -f rawvideo -pix_fmt gray - | ocsc code model.safetensors - --raw 480x640 --out codes/\n\nEach file holds `filter` (n), `position` (n x axes), `value` (n), `shape` (filters, axes...), and the scalars `objective`, `gap` (relative duality gap) and `beta`; also what it was made of and with: `sample_shape`, `source`, `preprocess`, `masked`, `boundary` and `model` (the dictionary's checksum); with models of the method scsc, `base` and `mixing` say how the sample's own filters are made of the model's. In Python: numpy.load('codes/cat.npz')['value']"
     )]
     Code(Code),
     /// Code new data, or read their codes, and list when and where each filter fires
     #[command(
-        after_help = "Examples:\n  ocsc events model.safetensors songs/ --out events.csv\n  ocsc events model.safetensors ecg.npy --axes T --window 10s --sfreq 360 --threshold 0.5 --out beats.csv\n  ocsc events model.safetensors cells.tif --min-distance 7x7 --align centre --out cells.csv\n  ocsc events model.safetensors codes/ --threshold 0.5 --out events.csv    (codes that `ocsc code` wrote: not coded again)\n\nThe columns are sample,filter,time,position,amplitude,energy; beyond signals z,y,x instead of position, with z = 0 for\nimages. `sample` is the file, with its number where a file holds several; windows of one recording are one sample, and an\nevent that both sides of a cut show is one. `time` is in seconds, and empty where no rate is known. `amplitude` is the\ncoefficient of the event's strongest atom. `energy` is a share: the energy of the event's own reconstruction, of its atoms\nalone, over the energy of the sample (of the whole recording) after preprocessing. Positions count values after --rate and\n--resize, from 0 up, within the whole sample also with --crop; with the boundaries zero and free they may lie outside of it."
+        after_help = "Examples:\n  ocsc events model.safetensors songs/ --out events.csv\n  ocsc events model.safetensors ecg.npy --axes T --window 10s --sfreq 360 --threshold 0.5 --out beats.csv\n  ocsc events model.safetensors cells.tif --min-distance 7x7 --align centre --out cells.csv\n  ocsc events model.safetensors codes/ --threshold 0.5 --out events.csv    (codes that `ocsc code` wrote: not coded again)\n\nThe columns are sample,filter,time,position,amplitude,energy; beyond signals z,y,x instead of position, with z = 0 for images. `sample` is the file, with its number where a file holds several; windows of one recording are one sample, and an event that both sides of a cut show is one. `time` is in seconds, and empty where no rate is known. `amplitude` is the coefficient of the event's strongest atom. `energy` is a share: the energy of the event's own reconstruction, of its atoms alone, over the energy of the sample (of the whole recording) after preprocessing. Positions count values after --rate and --resize, from 0 up, within the whole sample also with --crop; with the boundaries zero and free they may lie outside of it."
     )]
     Events(Events),
     /// Turn codes back into images
     #[command(
-        after_help = "Examples:\n  ocsc reconstruct model.safetensors codes/ --out images/\n  ocsc reconstruct model.safetensors codes/ --out images/ --original photos/\n  ocsc reconstruct model.safetensors codes/ --out sources/ --each-filter    (what each filter stands for)\n  ocsc reconstruct model.safetensors codes/ --out stacks/ --original cells.tif --format tiff    (pages and depth of the original)\n  ocsc reconstruct model.safetensors codes/ --out film.y4m --original frames/ --raw\n\nCodes describe samples after preprocessing. What it took out (mean, smooth part, contrast) is not in them, so it is\ntaken from the originals, which are found by the paths that the codes recorded: name the data as for `ocsc code`."
+        after_help = "Examples:\n  ocsc reconstruct model.safetensors codes/ --out images/\n  ocsc reconstruct model.safetensors codes/ --out images/ --original photos/\n  ocsc reconstruct model.safetensors codes/ --out sources/ --each-filter    (what each filter stands for)\n  ocsc reconstruct model.safetensors codes/ --out stacks/ --original cells.tif --format tiff    (pages and depth of the original)\n  ocsc reconstruct model.safetensors codes/ --out film.y4m --original frames/ --raw\n\nCodes describe samples after preprocessing. What it took out (mean, smooth part, contrast) is not in them, so it is taken from the originals, which are found by the paths that the codes recorded: name the data as for `ocsc code`."
     )]
     Reconstruct(Reconstruct),
     /// Objective, duality gap, PSNR and non-zeros on a set of samples
@@ -86,7 +86,7 @@ pub(crate) enum Command {
     Evaluate(Evaluate),
     /// Take noise out of images and recordings
     #[command(
-        after_help = "Examples:\n  ocsc denoise photos/ --out clean/\n  ocsc denoise noisy.png --sigma 25 --out clean/\n  ocsc denoise noisy/ --sigma 25 --reference originals/ --json --out clean/\n  ocsc denoise voice.wav --out clean/\n\nThe filters are adapted to each image, then each patch is coded together with the patches most like it, as far as its\nnoise allows. Photos are written with the same name, size, depth and colour profile; JPEG with quality 95. Opacity and notes\nof the camera (EXIF) are not; a line says so."
+        after_help = "Examples:\n  ocsc denoise photos/ --out clean/\n  ocsc denoise noisy.png --sigma 25 --out clean/\n  ocsc denoise noisy/ --sigma 25 --reference originals/ --json --out clean/\n  ocsc denoise voice.wav --out clean/\n\nThe filters are adapted to each image, then each patch is coded together with the patches most like it, as far as its noise allows. Photos are written with the same name, size, depth and colour profile; JPEG with quality 95. Opacity and notes of the camera (EXIF) are not; a line says so."
     )]
     Denoise(Denoise),
     /// Fill in what was not observed
@@ -96,7 +96,7 @@ pub(crate) enum Command {
     Inpaint(Inpaint),
     /// Take a known blur out of images
     #[command(
-        after_help = "Examples:\n  ocsc deblur photos/ --kernel gaussian:1.6 --out sharp/\n  ocsc deblur moved.png --kernel path.png --sigma 2 --out sharp/\n\nThe kernel is scaled to sum 1; images are taken to go on at their border as they end. Frequencies that the blur took away\nwholly are guessed from patches alike."
+        after_help = "Examples:\n  ocsc deblur photos/ --kernel gaussian:1.6 --out sharp/\n  ocsc deblur moved.png --kernel path.png --sigma 2 --out sharp/\n\nThe kernel is scaled to sum 1; images are taken to go on at their border as they end. Frequencies that the blur took away wholly are guessed from patches alike."
     )]
     Deblur(Deblur),
     /// Make images 2, 3 or 4 times as large along each side
@@ -111,7 +111,7 @@ pub(crate) enum Command {
     Demosaic(Demosaic),
     /// Choose beta, and the number and size of filters, by predicting hidden values
     #[command(
-        after_help = "Examples:\n  ocsc tune photos/ --out tune.png\n  ocsc tune photos/ --try-filters 25,50,100 --try-size 7,11\n  ocsc tune signals.npy --model model.safetensors --json\n\nA few values of every sample are hidden, the others are coded along a path of betas, and the hidden ones are compared with\nthe reconstruction. Recommended is the largest beta whose error cannot be told from the smallest (within one standard\nerror over samples). The filters are learned from what is not hidden, briefly and at one ratio, unless --model has\nthem: so the recommended beta is one to code with. With --relearn they are learned at every ratio, and it suits both. Large samples are\ncut to pieces. Samples are preprocessed before values are hidden, since steps such as lcn, lowpass and whiten mix values:\nwith such steps, neighbours know a little of what is hidden, alike for all betas."
+        after_help = "Examples:\n  ocsc tune photos/ --out tune.png\n  ocsc tune photos/ --try-filters 25,50,100 --try-size 7,11\n  ocsc tune signals.npy --model model.safetensors --json\n\nA few values of every sample are hidden, the others are coded along a path of betas, and the hidden ones are compared with the reconstruction. Recommended is the largest beta whose error cannot be told from the smallest (within one standard error over samples). The filters are learned from what is not hidden, briefly and at one ratio, unless --model has them: so the recommended beta is one to code with. With --relearn they are learned at every ratio, and it suits both. Large samples are cut to pieces. Samples are preprocessed before values are hidden, since steps such as lcn, lowpass and whiten mix values:\nwith such steps, neighbours know a little of what is hidden, alike for all betas."
     )]
     Tune(Box<Tune>),
     /// Draw the dictionary, filters in ascending order of variance
@@ -124,17 +124,17 @@ pub(crate) enum Command {
     Info(Info),
     /// Recompute what codes are worth, or check that a model file is whole
     #[command(
-        after_help = "Examples:\n  ocsc verify model.safetensors photos/ codes/\n  ocsc verify model.safetensors test.npy codes/ --json\n  ocsc verify model.safetensors\n\nObjective and duality gap of every code are recomputed in f64 from their definitions, by code that shares nothing with the\ncoders, and compared with what its file says. Without data and codes: whether the model's checksum holds, its filters have\nnorms of at most 1, and the statistics of a checkpoint are possible. Exit code 1 if anything fails."
+        after_help = "Examples:\n  ocsc verify model.safetensors photos/ codes/\n  ocsc verify model.safetensors test.npy codes/ --json\n  ocsc verify model.safetensors\n\nObjective and duality gap of every code are recomputed in f64 from their definitions, by code that shares nothing with the coders, and compared with what its file says. Without data and codes: whether the model's checksum holds, its filters have norms of at most 1, and the statistics of a checkpoint are possible. Exit code 1 if anything fails."
     )]
     Verify(Verify),
     /// Compare methods on your own data, and write a report
     #[command(
-        after_help = "Examples:\n  ocsc compare photos/ --methods ocsc,ocsc-paper --test-fraction 0.2 --resize 128x128 --passes 3 --out compared/\n  ocsc compare train.npy --test test.npy --methods ocsc,ocsc-paper --seeds 5 --out compared/\n\nAll other options are those of `ocsc learn`, and go to every run. A run that is finished is kept: the same command goes on\nwhere an interrupted one ended."
+        after_help = "Examples:\n  ocsc compare photos/ --methods ocsc,ocsc-paper --test-fraction 0.2 --resize 128x128 --passes 3 --out compared/\n  ocsc compare train.npy --test test.npy --methods ocsc,ocsc-paper --seeds 5 --out compared/\n\nAll other options are those of `ocsc learn`, and go to every run. A run that is finished is kept: the same command goes on where an interrupted one ended."
     )]
     Compare(Box<Compare>),
     /// Run the experiments of the paper again, and write a report
     #[command(
-        after_help = "Examples:\n  ocsc reproduce fruit --data ../shared/data\n  ocsc reproduce all --small\n  ocsc reproduce house --data pictures/        (with house/train and house/test in it)\n  ocsc reproduce all --estimate                (how long will it take?)\n  ocsc reproduce cifar10 --data cifar/ --data ../shared/data\n  ocsc reproduce all --results experiments/RESULTS.md\n\nA run that is finished is kept, and one that was cut short goes on from its last checkpoint: the same command goes on where\nan interrupted one ended."
+        after_help = "Examples:\n  ocsc reproduce fruit --data ../shared/data\n  ocsc reproduce all --small\n  ocsc reproduce house --data pictures/        (with house/train and house/test in it)\n  ocsc reproduce all --estimate                (how long will it take?)\n  ocsc reproduce cifar10 --data cifar/ --data ../shared/data\n  ocsc reproduce all --results experiments/RESULTS.md\n\nA run that is finished is kept, and one that was cut short goes on from its last checkpoint: the same command goes on where an interrupted one ended."
     )]
     Reproduce(Reproduce),
     /// Look at a run's log, a model or codes in a browser, without learning

@@ -31,7 +31,9 @@ fn help_shows_examples_and_every_option() {
         let help = bench.run(&format!("help {command}")).ok().stdout;
         assert!(help.contains("Example") && help.contains(&format!("ocsc {command}")), "{help}");
         assert_eq!(bench.run(&format!("{command} --help")).ok().stdout, help);
+        fills_its_lines(&help);
     }
+    fills_its_lines(&top.stdout);
     let learn = bench.run("help learn").ok().stdout;
     for option in [
         "filters",
@@ -105,4 +107,15 @@ fn version_and_completions() {
     bench.run("completions tcl").refused(2, &["tcl", "bash"]);
     bench.run("").refused(2, &["Usage"]);
     bench.run("learm x").refused(2, &["learm", "learn"]);
+}
+
+/// Checks that the prose of a help text flows: no line ends before its width is used up.
+fn fills_its_lines(help: &str) {
+    let lines: Vec<&str> = help.lines().collect();
+    for (line, next) in lines.iter().zip(&lines[1..]) {
+        let is_prose = |line: &str| !line.is_empty() && !line.starts_with(' ') && !line.ends_with(':');
+        let word = next.split(' ').next().unwrap_or_default();
+        let fits = line.len() + 1 + word.len() <= 100;
+        assert!(!(is_prose(line) && is_prose(next) && fits), "expected {word:?} on the line {line:?}");
+    }
 }
