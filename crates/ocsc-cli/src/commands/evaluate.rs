@@ -66,11 +66,7 @@ pub fn run(args: &Evaluate, ranks: &Ranks, console: &Console) -> Result<()> {
         console.result(serde_json::to_string(&evaluated)?)?;
         return check_passed_over(skipped, "sample", args.data.skip_bad);
     }
-    let mut samples = evaluated.coded.samples.to_string();
-    if skipped > 0 {
-        samples.push_str(&format!(", {skipped} skipped"));
-    }
-    let mut table = vec![("samples".to_owned(), samples)];
+    let mut table = vec![("samples".to_owned(), samples(&evaluated.coded))];
     table.extend(rows(&evaluated.coded));
     table.push(("original PSNR".to_owned(), evaluated.original));
     if let Some(psnr) = evaluated.psnr_reference {
@@ -226,14 +222,28 @@ impl Row {
     }
 }
 
+/// How many samples an evaluation is of.
+fn samples(evaluation: &Evaluation) -> String {
+    match evaluation.skipped {
+        0 => evaluation.samples.to_string(),
+        skipped => format!("{}, {skipped} skipped", evaluation.samples),
+    }
+}
+
+/// The evaluation of a run's test samples as rows of a table about the run.
+pub(crate) fn test_rows(evaluation: &Evaluation) -> Vec<(String, String)> {
+    let all = [("samples".to_owned(), samples(evaluation))].into_iter().chain(rows(evaluation));
+    all.map(|(name, value)| (format!("test {name}"), value)).collect()
+}
+
 /// An evaluation as rows of a table.
-pub(crate) fn rows(evaluation: &Evaluation) -> Vec<(String, String)> {
+fn rows(evaluation: &Evaluation) -> Vec<(String, String)> {
     let e = evaluation;
     let mut rows = vec![
         (
             "objective".to_owned(),
             format!(
-                "{:.3} = {:.3} data term + {:.3} penalty (l1 norm {:.3})",
+                "{:.3} per sample = {:.3} data term + {:.3} penalty (l1 norm {:.3})",
                 e.objective, e.data_term, e.penalty, e.l1
             ),
         ),

@@ -225,7 +225,10 @@ impl<T: Real> Observer<T> for Watch<'_> {
             None => {}
         }
         self.is_logged = false;
-        let test = self.test.as_ref().map_or(String::new(), |(_, t)| format!("  test {:.1}", t.objective));
+        let test = self
+            .test
+            .as_ref()
+            .map_or(String::new(), |(_, t)| format!("  test objective {:.1} per sample", t.objective));
         self.bar.reach(
             run.progress.samples + run.progress.skipped,
             &format!("objective {:.4} per value  gap {:.2} %{test}", step.objective_per_value(), 100.0 * step.gap()),

@@ -27,9 +27,15 @@ fn results_on_stdout_and_messages_on_stderr() {
     let bench = Bench::with_data(4);
     let call = "train.npy --test test.npy --beta 0.1 --out m.safetensors";
     let ran = bench.learn(call).ok();
-    for part in ["m.safetensors", "all passes made", "4 in 1 pass\n", "objective", "PSNR", "peak"] {
+    for part in ["m.safetensors", "all passes made", "4 in 1 pass\n", "PSNR", "peak"] {
         assert!(ran.stdout.contains(part), "{}", ran.stdout);
     }
+    // The figures of the test say that they are.
+    let begins = |name: &str| ran.stdout.lines().any(|line| line.starts_with(name));
+    for name in ["samples", "objective", "worst gap", "PSNR", "non-zeros", "coding time"] {
+        assert!(begins(&format!("test {name} ")) && (name == "samples" || !begins(name)), "{name} in {}", ran.stdout);
+    }
+    assert!(!bench.learn("train.npy --beta 0.1 --out m.safetensors").ok().stdout.contains("test"));
     assert!(ran.stderr.contains("learning 4/4") && !ran.stdout.contains("learning 4/4"), "{}", ran.stderr);
     assert!(!ran.stderr.contains('\r') && !ran.stderr.contains('\x1b'), "a bar where there is no terminal");
     let quiet = bench.learn(&format!("{call} --quiet")).ok();

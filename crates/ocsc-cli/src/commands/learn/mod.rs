@@ -5,6 +5,7 @@ mod stream;
 mod warn;
 
 use crate::args::{Every, Learn};
+use crate::commands::evaluate::test_rows;
 use crate::console::{self, Console, Interrupted, bytes, counted, told};
 use crate::data::{Source, split_pick};
 use crate::exit::{PassedOver, check_passed_over};
@@ -408,9 +409,9 @@ fn report<T: Real>(
         rows.push(("unused filters".to_owned(), replaced));
     }
     match (&outcome.test, tested) {
-        (Some(test), _) => rows.extend(crate::commands::evaluate::rows(test)),
+        (Some(test), _) => rows.extend(test_rows(test)),
         (None, Some((samples, test))) => {
-            let last = format!("objective {:.3} after {}", test.objective, counted(samples, "sample"));
+            let last = format!("objective {:.3} per sample, after {}", test.objective, counted(samples, "sample"));
             rows.push(("last test".to_owned(), last));
         }
         (None, None) => {}

@@ -1,7 +1,7 @@
 //! The pages of one run: `ocsc learn --report`, and what `--live` says of it.
 
 use crate::args::Learn;
-use crate::commands::evaluate::rows;
+use crate::commands::evaluate::test_rows;
 use crate::console::{Console, bytes, counted};
 use crate::report::objective::objective_charts;
 use crate::report::picture::{dictionary_mosaic, difference, image_gray, is_signal, range_of_difference};
@@ -54,7 +54,7 @@ pub(super) fn write<T: Real>(
         "learning time".to_owned(),
         format!("{:.2} s ({:.2} s of processors)", progress.seconds, progress.cpu_seconds),
     )];
-    summary.extend(outcome.test.iter().flat_map(rows));
+    summary.extend(outcome.test.iter().flat_map(test_rows));
     summary.extend(peak_rss_bytes().map(|peak| ("peak memory".to_owned(), bytes(peak))));
     let mut settings = vec![("data".to_owned(), dataset::words(args))];
     settings.extend(obeyed(config)?);
