@@ -93,10 +93,10 @@
       rows.push(["samples", `${now.samples.toLocaleString("en")}`, `${of ? `${of.trim()}, ` : ""}${passes}`]);
       rows.push(["samples per second", digits(now.rate, 3), `${time(now.seconds)} learned`]);
       if (!frame.ended && status.phase !== "view") rows.push(["time left", time(now.left), ""]);
-      rows.push(["training objective", digits(now.objective), "mean of the last step"]);
+      rows.push(["training objective", digits(now.objective), "per sample or piece, mean of the last step"]);
     }
     const test = frame.test.at(-1);
-    if (test) rows.push(["test objective", digits(test[2]), test[3] === null ? "" : `PSNR ${digits(test[3])} dB`]);
+    if (test) rows.push(["test objective", digits(test[2]), test[3] === null ? "per sample" : `per sample, PSNR ${digits(test[3])} dB`]);
     if (now) {
       rows.push(["worst gap", percent(now.worst_gap), "of the pass"]);
       rows.push(["non-zeros", digits(now.nonzeros, 3), now.share === null ? "" : `${percent(now.share)} of the values`]);
@@ -295,8 +295,8 @@
     by("curves-part").hidden = train.length === 0 && test.length === 0;
     if (by("curves-part").hidden) return;
     const where = (source) => `${source[0].toLocaleString("en")} ${source[0] === 1 ? "sample" : "samples"}, ${time(source[1])}`;
-    chart("train", "Training objective", "train", train.map((p) => [p[over], p[2], p]), (p) => `${digits(p[1], 5)} after ${where(p[2])}`);
-    chart("test", "Test objective", "test", test.map((p) => [p[over], p[2], p]),
+    chart("train", "Training objective per sample or piece", "train", train.map((p) => [p[over], p[2], p]), (p) => `${digits(p[1], 5)} after ${where(p[2])}`);
+    chart("test", "Test objective per sample", "test", test.map((p) => [p[over], p[2], p]),
       (p) => `${digits(p[1], 5)} after ${where(p[2])}${p[2][3] === null ? "" : `, PSNR ${digits(p[2][3])} dB`}`);
     chart("gap", "Worst gap", "gap", train.filter((p) => p[3] > 0).map((p) => [p[over], p[3], p]), (p) => `${percent(p[1])} after ${where(p[2])}`, "%");
   };
