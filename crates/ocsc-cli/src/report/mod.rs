@@ -8,6 +8,7 @@
 
 pub(crate) mod chart;
 mod letters;
+mod markup;
 pub(crate) mod objective;
 pub(crate) mod picture;
 mod section;

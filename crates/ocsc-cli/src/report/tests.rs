@@ -207,3 +207,25 @@ fn empty_parts_are_left_out_and_bad_pictures_are_named() {
     let message = format!("{:#}", render(&report).unwrap_err());
     assert!(message.contains("blood-orange-half.png"), "{message}");
 }
+
+#[test]
+fn backticks_in_tables_are_code() {
+    let table = Table {
+        title: "Variants".into(),
+        note: "Against `ocsc`.".into(),
+        head: vec!["variant".into(), "`beta`".into()],
+        rows: vec![
+            vec![Entry::plain("`--method <b>`, `OCSC_SIMD=portable`"), Entry { text: "`1`".into(), best: true }],
+            vec![Entry::plain("a`b"), Entry::plain("-")],
+        ],
+    };
+    let section = Section { id: "s".into(), tables: vec![table], ..Section::default() };
+    let html = render(&Report { title: "Codes".into(), sections: vec![section], ..Report::default() }).unwrap();
+    let cell = "<th scope=\"row\"><code>--method &#60;b&#62;</code>, <code>OCSC_SIMD=portable</code></th>";
+    let others =
+        ["<strong><code>1</code></strong>", "<th scope=\"col\"><code>beta</code></th>", "Against <code>ocsc</code>."];
+    for expected in [cell].iter().chain(&others).chain(&["<th scope=\"row\">a`b</th>"]) {
+        assert!(html.contains(expected), "{expected} in {html}");
+    }
+    parse(&html);
+}
