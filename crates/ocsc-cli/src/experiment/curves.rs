@@ -29,10 +29,10 @@ const PASSES: &str = "Training objective of passes";
 /// What may be shown, if a run has it: the title, the y axis and the value. Those of a test are averaged on the grid of time that
 /// runs were evaluated on, if there is one.
 const FIGURES: [(&str, &str, Value); 4] = [
-    ("Test objective", "objective (mean per sample)", |r| r.test_objective),
+    ("Test objective", "objective (mean per test sample)", |r| r.test_objective),
     ("Test PSNR", "PSNR (dB)", |r| r.test_psnr),
-    (TRAINING, "objective (mean per sample)", |r| r.objective.filter(|_| r.event == Event::Step)),
-    (PASSES, "objective (mean of a pass)", |r| r.objective.filter(|_| r.event == Event::Pass)),
+    (TRAINING, "objective (mean per sample or piece learned from)", |r| r.objective.filter(|_| r.event == Event::Step)),
+    (PASSES, "objective (mean per sample or piece of a pass)", |r| r.objective.filter(|_| r.event == Event::Pass)),
 ];
 
 /// Steps are drawn as the means of at most so many groups.
@@ -49,6 +49,7 @@ pub(super) fn section(runs: &Runs) -> Result<Section> {
     section.notes.extend(grid_note(runs));
     section.notes.extend(subset_note(runs));
     section.notes.extend(peak_note(runs));
+    let mut in_pieces = Vec::new();
     for method in runs.methods() {
         let Some(run) = runs.done(method).next() else { continue };
         let model = run.cell.file(&run.folder, ".safetensors");
@@ -57,11 +58,29 @@ pub(super) fn section(runs: &Runs) -> Result<Section> {
             let saved = checkpoint::load::<f32>(path)?;
             section.mosaics.push((method.clone(), dictionary_mosaic(&saved.dictionary).png_bytes()?));
             models.push((method.as_str(), rows(&saved)?));
+            in_pieces.extend(learns_in_pieces(run, saved.attached.samples).then(|| format!("`{method}`")));
         }
         section.triplets.extend(run.cell.triplets(&run.folder)?);
     }
+    section.notes.extend(pieces_note(&in_pieces));
     section.settings = together(&models);
     Ok(section)
+}
+
+/// Whether a run learned from pieces: in some pass from more of them than there are `samples`, as its model says.
+fn learns_in_pieces(run: &Run, samples: Option<usize>) -> bool {
+    let more_than = |n: usize| run.records.iter().any(|r| r.event != Event::End && r.samples > r.pass * n as u64);
+    samples.is_some_and(more_than)
+}
+
+/// What the figures of training mean where methods learned from pieces.
+fn pieces_note(methods: &[String]) -> Option<String> {
+    (!methods.is_empty()).then(|| {
+        format!(
+            "Learned from pieces of samples: {}. Their training objective and their non-zeros of training are means per piece, which              cannot be compared with those per whole sample; test figures are per whole sample for all methods.",
+            methods.join(", ")
+        )
+    })
 }
 
 /// The settings of a model, and from how many samples it was learned.
@@ -378,5 +397,21 @@ mod tests {
         assert_eq!(best(&[of(&[1.0, 2.0]), of(&[9.0])], |a, b| a > b), [false; 2], "the best has a single run");
         assert_eq!(best(&[of(&[1.0, 2.1]), of(&[0.0]), of(&[0.5, 1.0])], |a, b| a > b), [true, false, true]);
         assert_eq!(best(&[], |a, b| a > b), [false; 0]);
+    }
+
+    #[test]
+    fn methods_that_learn_from_pieces_are_named() {
+        let after = |event: Event, pass: u64, samples: u64| Record { pass, samples, ..record(event, 1, None) };
+        let run = |records: Vec<Record>| Run { cell: Cell::default(), records, folder: "".into() };
+        let whole = run(vec![after(Event::Pass, 1, 4), after(Event::Step, 2, 5), after(Event::End, 1, 5)]);
+        let pieces = run(vec![after(Event::Step, 1, 5)]);
+        assert!(!learns_in_pieces(&whole, Some(4)) && learns_in_pieces(&pieces, Some(4)));
+        assert!(!learns_in_pieces(&pieces, None), "without a model nobody knows");
+        assert_eq!(pieces_note(&[]), None);
+        assert!(
+            pieces_note(&["`a`".to_owned(), "`b`".to_owned()])
+                .unwrap()
+                .starts_with("Learned from pieces of samples: `a`, `b`.")
+        );
     }
 }
