@@ -374,7 +374,7 @@ pub struct Learn {
     /// Write a log, one JSON object per line
     #[arg(long, value_name = "RUN.jsonl")]
     pub(crate) log: Option<PathBuf>,
-    /// Write a page at the end: settings, data, curves, the dictionary, and held-out samples beside what their codes give back
+    /// Write a page at the end: figures, the dictionary, curves, held-out samples beside what their codes give back, data and settings
     #[arg(long, value_name = "PAGE.html")]
     pub(crate) report: Option<PathBuf>,
     #[command(flatten)]

@@ -6,6 +6,7 @@ use crate::data::numbers;
 use crate::memory::Limit;
 use anyhow::Result;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser, ValueParser};
+use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use ocsc::beta::DEFAULT_RATIO;
 use ocsc::preprocess::{Preprocess, Step};
@@ -29,6 +30,8 @@ pub(crate) struct ModelArgs {
     beta_is_open: bool,
     /// Whether a preset says what the experiment is.
     pub(crate) is_preset: bool,
+    /// The options that were typed, word by word.
+    pub(crate) typed: Vec<String>,
 }
 
 /// The settings of `code` and `evaluate`, instead of the model's.
@@ -376,6 +379,23 @@ where
     values
 }
 
+/// The options of [`ModelArgs`] that were typed, word by word.
+fn typed_words(matches: &ArgMatches) -> Vec<String> {
+    let others = [("preset", false), ("init", false), ("per-channel", true)];
+    let others = others.into_iter().map(|(flag, is_switch)| (flag.to_owned(), is_switch));
+    let settings = learn_settings().map(|setting| (setting.flag_name(), setting.kind == Kind::Switch));
+    let mut words = Vec::new();
+    for (flag, is_switch) in others.chain(settings) {
+        let id = id(&flag);
+        if matches.value_source(&id) == Some(ValueSource::CommandLine) {
+            words.push(format!("--{flag}"));
+            let values = matches.get_raw(&id).filter(|_| !is_switch);
+            words.extend(values.into_iter().flatten().map(|value| value.to_string_lossy().into_owned()));
+        }
+    }
+    words
+}
+
 impl Args for ModelArgs {
     fn augment_args(command: Command) -> Command {
         let init = Arg::new("init").long("init").value_name("INIT").help_heading("Model").conflicts_with("resume").help(
@@ -423,7 +443,7 @@ impl FromArgMatches for ModelArgs {
         }
         let beta_is_open = is_new && !says_beta && !preset;
         let init = matches.get_one::<String>("init").map_or("random", |init| init).to_owned();
-        Ok(ModelArgs { values, init, beta_is_open, is_preset: preset })
+        Ok(ModelArgs { values, init, beta_is_open, is_preset: preset, typed: typed_words(matches) })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {

@@ -12,7 +12,7 @@ use crate::run::folder::make_folder;
 use crate::run::log::Log;
 use crate::run::observer::Watch;
 use crate::run::record::{peak_rss_bytes, read_records};
-use crate::run::settings::settings;
+use crate::run::settings::obeyed;
 use anyhow::{Context, Result, ensure};
 use ocsc::comm::Solo;
 use ocsc::dead_leaves::dead_leaves;
@@ -59,7 +59,7 @@ fn run_watched(args: &Demo, live: Option<&Live>, console: &Console) -> Result<()
     let bar = console.progress("learning", total, 0);
     let camera = live.map(|live| -> Result<Camera<'_>> {
         let title = format!("Learning {} from dead leaves", counted(args.filters, "filter"));
-        let about = About { title, rows: settings(&config)? };
+        let about = About { title, rows: obeyed(&config)? };
         Ok(live.camera(about, 0, Some(total), Some(args.passes)).naming(|i| format!("image {}", i + 1)))
     });
     let mut watch = Watch::new(bar, Some(Log::open(&log, None)?), None).live(camera.transpose()?);
@@ -85,9 +85,10 @@ fn run_watched(args: &Demo, live: Option<&Live>, console: &Console) -> Result<()
             counted(held_out.len(), "image")
         ),
         summary: summary.clone(),
-        settings: settings(&config)?,
+        given: given(args),
+        settings: obeyed(&config)?,
         dictionary_png: mosaic.png_bytes()?,
-        charts: objective_charts(&read_records(&log)?),
+        charts: objective_charts(&read_records(&log)?, None),
         triplets: triplets(&config, learner.dictionary(), named(&held_out, originals, &config)?, after.psnr_peak)?,
         are_learned: false,
         restored: Vec::new(),
@@ -155,12 +156,17 @@ fn named(images: &[Sample<f32>], originals: Vec<Sample<f64>>, config: &Config) -
     images.iter().zip(originals).enumerate().map(named).collect()
 }
 
+/// What it learns from, and the options that there are.
+fn given(args: &Demo) -> Vec<(String, String)> {
+    let images = counted(TRAINING as usize + HELD_OUT as usize, "image");
+    let data = format!("{images} of {SIDE}x{SIDE} (dead leaves), {HELD_OUT} of them held out");
+    vec![("data".to_owned(), data), ("settings".to_owned(), options(args))]
+}
+
+fn options(args: &Demo) -> String {
+    format!("--filters {} --passes {} --seed {}", args.filters, args.passes, args.seed)
+}
+
 fn command(args: &Demo) -> String {
-    format!(
-        "ocsc demo --filters {} --passes {} --seed {} --out {}",
-        args.filters,
-        args.passes,
-        args.seed,
-        args.out.display()
-    )
+    format!("ocsc demo {} --out {}", options(args), args.out.display())
 }

@@ -60,7 +60,9 @@ pub(crate) struct Report {
     pub(crate) lead: String,
     /// The results, (name, value with its unit).
     pub(crate) summary: Vec<(String, String)>,
-    /// The options of the run, (name, value).
+    /// The data and the options that were given, (what, as typed).
+    pub(crate) given: Vec<(String, String)>,
+    /// All settings of the run, (name, value); they are folded.
     pub(crate) settings: Vec<(String, String)>,
     /// PNG of the dictionary, as `picture::dictionary_mosaic` draws it.
     pub(crate) dictionary_png: Vec<u8>,

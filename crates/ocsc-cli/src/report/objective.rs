@@ -1,27 +1,33 @@
 //! The curves of a run: objectives against learning time, read from its log.
 
 use super::chart::{Chart, Series, Style};
+use crate::args::Size;
 use crate::run::record::{Event, Record};
 
 /// Steps on each side of the smoothed training objective are at most the number of steps divided by this.
 const SMOOTHING: usize = 24;
 
-/// Training and test objective against learning time: the charts of the report, without those that have no points.
-pub(crate) fn objective_charts(records: &[Record]) -> Vec<Chart> {
+/// Training and test objective against learning time: the charts of the report, without those that have no points. A run that learns
+/// from pieces of this size is tested on whole samples, so the charts say what their values are the means over.
+pub(crate) fn objective_charts(records: &[Record], tile: Option<&Size>) -> Vec<Chart> {
     let train = training_points(records);
     let smooth = Series { name: "moving mean".into(), style: Style::Line, points: smoothed(&train), band: vec![] };
     let dots = Series { name: "each step".into(), style: Style::Dots, points: train, band: vec![] };
     let test = points(records.iter(), |r| r.test_objective);
     let test = Series { name: "held-out samples".into(), style: Style::LineMarkers, points: test, band: vec![] };
-    [("Training objective", vec![dots, smooth]), ("Test objective", vec![test])]
+    let (piece, whole) = match tile {
+        Some(tile) => (format!("piece of {tile}"), "whole sample".to_owned()),
+        None => ("sample".to_owned(), "sample".to_owned()),
+    };
+    [("Training objective", piece, vec![dots, smooth]), ("Test objective", whole, vec![test])]
         .into_iter()
-        .filter(|(_, series)| !series[0].points.is_empty())
-        .map(|(title, series)| {
+        .filter(|(_, _, series)| !series[0].points.is_empty())
+        .map(|(title, of, series)| {
             let all = &series[0].points;
             Chart {
-                title: title.into(),
+                title: format!("{title} per {of}"),
                 x_label: "learning time (s)".into(),
-                y_label: "objective (mean per sample)".into(),
+                y_label: format!("objective (mean per {of})"),
                 log_x: spans(all.iter().map(|p| p.0), 100.0),
                 log_y: spans(all.iter().map(|p| p.1), 20.0),
                 series,
@@ -79,7 +85,7 @@ mod tests {
         let mut records: Vec<_> = (1..=500).map(|i| record(Event::Step, i, Some(1000.0 - i as f64))).collect();
         records.push(Record { test_objective: Some(900.0), ..record(Event::Pass, 500, Some(750.0)) });
         records.push(Record { event: Event::End, ..records[500].clone() });
-        let charts = objective_charts(&records);
+        let charts = objective_charts(&records, None);
         assert_eq!(charts.len(), 2);
         assert_eq!(charts[0].series[0].points.len(), 500);
         assert!(charts[0].log_x && !charts[0].log_y);
@@ -89,8 +95,29 @@ mod tests {
         }
         assert_eq!(smooth[499], (50.0, 510.0), "the last mean is over the 21 last steps");
         assert_eq!(charts[1].series[0].points, [(50.0, 900.0)], "the end repeats the last pass and is not drawn twice");
-        assert!(objective_charts(&[]).is_empty());
+        assert!(objective_charts(&[], None).is_empty());
         let passes = [record(Event::Pass, 10, Some(5.0))];
-        assert_eq!(objective_charts(&passes)[0].series[0].points, [(1.0, 5.0)]);
+        assert_eq!(objective_charts(&passes, None)[0].series[0].points, [(1.0, 5.0)]);
+    }
+
+    #[test]
+    fn charts_say_what_their_values_are_per() {
+        let records = [Record { test_objective: Some(900.0), ..record(Event::Step, 1, Some(20.0)) }];
+        let words = |tile: Option<&Size>| {
+            let charts = objective_charts(&records, tile);
+            charts.into_iter().map(|chart| [chart.title, chart.y_label]).collect::<Vec<_>>().concat()
+        };
+        let of_pieces = [
+            "Training objective per piece of 64x48",
+            "objective (mean per piece of 64x48)",
+            "Test objective per whole sample",
+            "objective (mean per whole sample)",
+        ];
+        assert_eq!(words(Some(&Size::of(vec![64, 48]))), of_pieces);
+        let whole = words(None);
+        assert_eq!(
+            (whole[0].as_str(), whole[2].as_str()),
+            ("Training objective per sample", "Test objective per sample")
+        );
     }
 }

@@ -121,6 +121,7 @@ fn made_up_report() -> Report {
             ("Peak memory", "61 MB"),
             ("Samples seen", "100"),
         ]),
+        given: pairs(&[("data", "fruit/ --test fruit-test/"), ("settings", "--filters 100 --size 11 --passes 10")]),
         settings: pairs(&[
             ("method", "ocsc"),
             ("filters", "100"),
@@ -136,7 +137,7 @@ fn made_up_report() -> Report {
             ("dtype", "f32"),
         ]),
         dictionary_png: dictionary_mosaic(&gabors(100, 11)).png_bytes().unwrap(),
-        charts: objective_charts(&run(1000, 10)),
+        charts: objective_charts(&run(1000, 10), None),
         triplets: ["apricot.png", "blood-orange-half.png", "lychee.png", "pear.png"]
             .iter()
             .enumerate()
@@ -183,6 +184,7 @@ fn text_cannot_become_markup() {
         title: nasty.into(),
         lead: nasty.into(),
         summary: pairs(&[(nasty, nasty)]),
+        given: pairs(&[(nasty, nasty)]),
         settings: pairs(&[(nasty, nasty)]),
         triplets: vec![Triplet { caption: nasty.into(), ..triplet(0, nasty) }],
         command: nasty.into(),
@@ -206,6 +208,28 @@ fn empty_parts_are_left_out_and_bad_pictures_are_named() {
     report.triplets[1].difference_png = vec![1, 2, 3];
     let message = format!("{:#}", render(&report).unwrap_err());
     assert!(message.contains("blood-orange-half.png"), "{message}");
+}
+
+#[test]
+fn a_page_begins_with_what_was_given_and_found_and_its_settings_are_folded() {
+    let html = render(&made_up_report()).unwrap();
+    let page = parse(&html);
+    let place = |id: &str| page.descendants().find(|n| n.attribute("id") == Some(id)).unwrap().range().start;
+    let given = page.descendants().find(|n| n.attribute("class") == Some("given")).unwrap();
+    let words: Vec<&str> = given
+        .descendants()
+        .filter(|n| n.is_text())
+        .filter_map(|n| n.text())
+        .filter(|text| !text.trim().is_empty())
+        .collect();
+    assert_eq!(words[..2], ["data", "fruit/ --test fruit-test/"]);
+    let places =
+        [given.range().start, place("summary"), place("dictionary"), place("learning"), place("reconstructions")];
+    assert!(places.is_sorted(), "{places:?}");
+    let tables = page.descendants().filter(|n| n.attribute("class") == Some("settings"));
+    let folded =
+        |n: roxmltree::Node| n.ancestors().find(|a| a.tag_name().name() == "details").map(|a| a.has_attribute("open"));
+    assert_eq!(tables.map(folded).collect::<Vec<_>>(), [Some(false)]);
 }
 
 #[test]

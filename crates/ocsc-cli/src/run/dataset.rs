@@ -381,7 +381,7 @@ fn chosen(source: Source, args: &DataArgs, seed: u64) -> Source {
     args.subset.map_or(source.clone(), |n| source.subset(n, seed))
 }
 
-fn quoted(path: &Path) -> String {
+pub(crate) fn quoted(path: &Path) -> String {
     let text = path.display().to_string();
     let plain = |c: char| c.is_alphanumeric() || "/._-+=:,@%".contains(c);
     if text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }

@@ -23,6 +23,12 @@ fn the_demo_writes_a_page_with_all_its_pictures() {
     assert_eq!(sources.len(), 1 + 3 * 4);
     assert!(sources.iter().all(|s| s.starts_with("data:image/png;base64,")));
     assert!(page.root_element().descendants().any(|n| n.text().is_some_and(|t| t.contains("ocsc demo --filters 4"))));
+    let settings = page.descendants().filter(|n| n.attribute("class") == Some("settings"));
+    assert!(settings.flat_map(|n| n.ancestors().nth(2)).all(|n| n.tag_name().name() == "details"));
+    assert!(
+        page.descendants().any(|n| n.text() == Some("--filters 4 --passes 1 --seed 0")),
+        "the settings that one can give"
+    );
     let evaluated = bench.run("info d/model.safetensors --json").ok().json();
     assert_eq!(evaluated["config"]["preprocess"], serde_json::json!(["gray", "lcn", "taper"]));
 }

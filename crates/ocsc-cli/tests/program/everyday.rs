@@ -83,11 +83,18 @@ fn a_run_has_a_page_and_a_model_a_sentence() {
     photos(&bench);
     bench.learn("photos --test-fraction 0.34 --passes 2 --report page.html --out m.safetensors").ok();
     let page = bench.text("page.html");
-    for words in
-        ["Training objective", "Test objective", "photos --test-fraction 0.34", "Scale of the difference", "PSNR"]
-    {
+    for words in [
+        "Training objective per sample",
+        "Test objective per sample",
+        "<dd>photos --test-fraction 0.34</dd>",
+        "Scale of the difference",
+        "test PSNR",
+    ] {
         assert!(page.contains(words), "{words}");
     }
+    let (top, rest) = page.split_once("<details>").unwrap();
+    assert!(top.contains("--passes 2") && !top.contains("forgetting"), "the settings that were typed, and no others");
+    assert!(rest.split_once("</details>").unwrap().0.contains("forgetting"));
     assert_eq!(page.matches("alt=\"photos/p").count(), 6, "three pictures of each of two held-out photos");
     let said = bench.run("info m.safetensors").ok().stdout;
     let first = said.lines().next().unwrap();

@@ -27,6 +27,12 @@ fn one_long_signal_is_learned_from_in_pieces() {
     assert_eq!(learned["samples"], 23);
     let line = "1 sample is learned from in 23 pieces of 131 a pass; --tile whole for whole samples";
     assert!(said.contains(line) && !said.contains("updates in all"), "{said}");
+    // Its objectives are per piece, those of the test per whole signal.
+    learn(&bench, "--test signal.npy --report page.html --out tested.safetensors");
+    let page = bench.text("page.html");
+    for words in ["Training objective per piece of 131", "Test objective per whole sample", "in pieces of 131"] {
+        assert!(page.contains(words), "{words}");
+    }
     // As if it had been said, and as many samples as there are.
     let (same, said) = learn(&bench, "--tile 131 --out same.safetensors");
     assert!(!said.contains("learned from in"), "{said}");

@@ -178,9 +178,9 @@ fn learn<T: Real>(args: &Learn, data: &ToLearn, ranks: &Ranks, live: Option<&Liv
         Ok(outcome) if ranks.is_first() => {
             let attached = Attached { notes: ended.notes, ..attached };
             let finished = finish(args, run.learner(), &outcome, ended.tested, &attached, console);
-            let page = log_path
-                .as_ref()
-                .map_or(Ok(()), |log| page::write(args, log, run.learner(), &outcome, &whole, tests.as_ref(), console));
+            let sets = page::Sets { samples: &whole, tile: tile.as_ref(), tests: tests.as_ref() };
+            let page =
+                log_path.as_ref().map_or(Ok(()), |log| page::write(args, log, run.learner(), &outcome, &sets, console));
             both(finished, page, console)
         }
         Ok(_) => Ok(()),

@@ -1,6 +1,6 @@
 //! The pages of one run: `ocsc learn --report`, and what `--live` says of it.
 
-use crate::args::Learn;
+use crate::args::{Learn, Size};
 use crate::commands::evaluate::test_rows;
 use crate::console::{Console, bytes, counted};
 use crate::report::objective::objective_charts;
@@ -28,23 +28,33 @@ const ON_PAGE: u32 = 800;
 /// Differences are drawn up to this share of a sample's range.
 const CONTRAST: f64 = 0.25;
 
-/// Writes the page that is asked for, of a run that learned from `samples` and was tested on `tests`.
+/// What a run learned from and was tested on.
+pub(super) struct Sets<'a> {
+    /// The samples, whole.
+    pub(super) samples: &'a Prepared<'a>,
+    /// The size of the pieces that it learned from; none of whole samples.
+    pub(super) tile: Option<&'a Size>,
+    pub(super) tests: Option<&'a Prepared<'a>>,
+}
+
+/// Writes the page that is asked for.
 pub(super) fn write<T: Real>(
     args: &Learn,
     log: &Path,
     learner: &dyn Learner<T>,
     outcome: &Outcome,
-    samples: &Prepared<'_>,
-    tests: Option<&Prepared<'_>>,
+    sets: &Sets<'_>,
     console: &Console,
 ) -> Result<()> {
     let Some(path) = &args.report else { return Ok(()) };
     let (config, dictionary, progress) = (learner.config(), learner.dictionary(), &outcome.progress);
+    let Sets { samples, tile, tests } = *sets;
     let shape = dictionary.shape();
+    let pieces = tile.map_or(String::new(), |tile| format!(", in pieces of {tile}"));
     let held_out =
         tests.map_or(String::new(), |tests| format!(", tested on {}", counted(tests.source.len(), "sample")));
     let lead = format!(
-        "{} filters of {shape}, learned from {} in {} by {}{held_out}.",
+        "{} filters of {shape}, learned from {} in {} by {}{pieces}{held_out}.",
         dictionary.n_filters(),
         counted(samples.source.len(), "sample"),
         counted(progress.pass, "pass"),
@@ -56,15 +66,14 @@ pub(super) fn write<T: Real>(
     )];
     summary.extend(outcome.test.iter().flat_map(test_rows));
     summary.extend(peak_rss_bytes().map(|peak| ("peak memory".to_owned(), bytes(peak))));
-    let mut settings = vec![("data".to_owned(), dataset::words(args))];
-    settings.extend(obeyed(config)?);
     let report = Report {
         title: "A dictionary".to_owned(),
         lead,
         summary,
-        settings,
+        given: given(args),
+        settings: obeyed(config)?,
         dictionary_png: dictionary_mosaic(dictionary).png_bytes()?,
-        charts: objective_charts(&read_records(log)?),
+        charts: objective_charts(&read_records(log)?, tile),
         triplets: triplets(learner, tests.unwrap_or(samples))?,
         are_learned: tests.is_none(),
         command: format!("ocsc {}", std::env::args().skip(1).collect::<Vec<_>>().join(" ")),
@@ -73,6 +82,15 @@ pub(super) fn write<T: Real>(
     write_file(path, render(&report)?).with_context(|| format!("--report {}", path.display()))?;
     console.say(format!("report: {}", path.display()));
     Ok(())
+}
+
+/// The data of the call, and the settings that it names.
+fn given(args: &Learn) -> Vec<(String, String)> {
+    let resumed = args.resume.as_ref().map(|path| format!("--resume {}", dataset::quoted(path)));
+    let typed = args.model.typed.iter().map(|word| dataset::quoted(Path::new(word)));
+    let words: Vec<String> = resumed.into_iter().chain(typed).collect();
+    let settings = if words.is_empty() { "all by default".to_owned() } else { words.join(" ") };
+    vec![("data".to_owned(), dataset::words(args)), ("settings".to_owned(), settings)]
 }
 
 /// Returns what takes pictures of a run for its live page, which is told settings and data.
@@ -127,4 +145,27 @@ fn triplets<T: Real>(learner: &dyn Learner<T>, samples: &Prepared<'_>) -> Result
         });
     }
     Ok(triplets)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::{Args, Command};
+    use clap::Parser;
+
+    /// The line about settings, of a call with these words.
+    fn settings(words: &[&str]) -> String {
+        let Command::Learn(args) = Args::parse_from([&["ocsc", "learn", "photos"], words].concat()).command else {
+            panic!("expected the options of learn")
+        };
+        given(&args).into_iter().find(|(name, _)| name == "settings").unwrap().1
+    }
+
+    #[test]
+    fn a_page_tells_the_settings_that_were_typed_and_no_others() {
+        assert_eq!(settings(&["--out", "m", "--tile", "64"]), "all by default");
+        let typed = ["--per-channel", "--out", "m", "--size", "5,11x11", "--init", "my filters.npy", "--no-reseed"];
+        assert_eq!(settings(&typed), "--init 'my filters.npy' --per-channel --size 5,11x11 --no-reseed");
+        assert_eq!(settings(&["--resume", "m", "--passes", "3"]), "--resume m --passes 3");
+    }
 }
