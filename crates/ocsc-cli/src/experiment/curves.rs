@@ -77,7 +77,8 @@ fn learns_in_pieces(run: &Run, samples: Option<usize>) -> bool {
 fn pieces_note(methods: &[String]) -> Option<String> {
     (!methods.is_empty()).then(|| {
         format!(
-            "Learned from pieces of samples: {}. Their training objective and their non-zeros of training are means per piece, which              cannot be compared with those per whole sample; test figures are per whole sample for all methods.",
+            "Learned from pieces of samples: {}. Their training objective and their non-zeros of training are means per piece, \
+             which cannot be compared with those per whole sample; test figures are per whole sample for all methods.",
             methods.join(", ")
         )
     })
