@@ -1,5 +1,6 @@
 """Choosing beta: tuning, the score of hidden values, and warnings of a beta that does not suit the data."""
 
+import re
 import warnings
 
 import numpy as np
@@ -37,6 +38,24 @@ def test_tune(noisy):
     assert OnlineCSC(**FILTERS, beta_ratio=tuned.ratio, passes=0).fit(noisy).beta_ == pytest.approx(tuned.beta)
     for scale in (1e-12, 1e4):
         assert ocsc.tune(noisy * scale, **FILTERS, passes=3).ratio == tuned.ratio
+
+
+def test_the_end_of_a_path_is_told_from_a_minimum_inside(noisy):
+    inside = ocsc.tune(noisy, **FILTERS, passes=3)
+    assert inside.end_of_path is None and inside.caveat is None and str(inside) == repr(inside)
+    # Without noise the smallest beta predicts best, whatever it is.
+    rng = np.random.default_rng(0)
+    clean = np.stack([np.outer(np.sin(rng.uniform(0.2, 0.9) * np.arange(32)), np.cos(0.3 * np.arange(32))) for _ in range(6)])
+    for ratios, end, words in [
+        ([0.4, 0.2, 0.1], "smallest", "hardly any noise.*smaller ratios="),
+        (None, "dense", "hardly any noise.*how sparse codes should be"),
+    ]:
+        tuned = ocsc.tune(clean, **FILTERS, passes=3, ratios=ratios)
+        assert tuned.end_of_path == end and f"end_of_path='{end}'" in repr(tuned)
+        assert re.search(f"best beta is the end of the path.*{words}", str(tuned)), str(tuned)
+    tuned = ocsc.tune(noisy, **FILTERS, passes=3, ratios=[0.02, 0.01])
+    assert tuned.end_of_path == "largest" and "try larger ratios=" in tuned.caveat
+    assert ocsc.tune(noisy, **FILTERS, passes=3, ratios=[0.2]).end_of_path is None
 
 
 def test_tune_filters_and_models(noisy):

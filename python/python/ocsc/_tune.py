@@ -22,6 +22,28 @@ def _row(point: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in point.items() if name != "squared_errors"}
 
 
+_LITTLE_NOISE = (
+    "Data with hardly any noise are like that, and so are filters that do not suit the data: the smaller beta is, the better hidden values "
+    "are predicted, and the denser the codes are."
+)
+
+_CAVEATS = {
+    "smallest": (
+        f"the error falls up to the smallest ratio that was tried. {_LITTLE_NOISE} Try smaller ratios=, or choose a beta by how sparse "
+        "codes should be (nonzeros_share in the table)."
+    ),
+    "dense": (
+        "the error falls for as long as codes are sparse, with at most half as many non-zeros as values. "
+        f"{_LITTLE_NOISE} Choose a beta by how sparse codes should be (nonzeros_share in the table)."
+    ),
+    "largest": (
+        "no ratio predicts better, by more than chance, than the largest that was tried. Larger ones may predict as well, with sparser "
+        "codes: try larger ratios=. An error near 1 says that these filters predict little: try others."
+    ),
+}
+"""What it means that the best beta is an end of the path, by the native half's words for the ends."""
+
+
 class Tuned:
     """Tells how well hidden values were predicted with every beta, and which beta is recommended.
 
@@ -38,6 +60,11 @@ class Tuned:
         The recommended number and size of filters, of those that were tried.
     error : float
         The error with what is recommended.
+    end_of_path : str or None
+        Where the best beta is an end of the path, so that the rule could not find a better one: ``'largest'``, ``'smallest'``, or
+        ``'dense'``, the smallest with sparse codes. None where it lies inside, or where a single ratio was tried.
+    caveat : str or None
+        What that means and what to do, in words; printed with the result.
     """
 
     def __init__(self, tries: list[dict[str, Any]]) -> None:
@@ -55,6 +82,8 @@ class Tuned:
         self.error: float = point["error"]
         self.n_filters: int = self._chosen["n_filters"]
         self.filter_shape = tuple(self._chosen["filter_shape"])
+        self.end_of_path: str | None = self._chosen["end_of_path"]
+        self.caveat = None if self.end_of_path is None else f"The best beta is the end of the path: {_CAVEATS[self.end_of_path]}"
 
     def plot(self, ax: Any = None) -> Any:
         """Draws the errors against the ratios, with the recommendation marked.
@@ -91,8 +120,11 @@ class Tuned:
     def __repr__(self) -> str:
         return (
             f"Tuned(ratio={self.ratio:g}, beta={self.beta:.6g}, error={self.error:.4g}, n_filters={self.n_filters}, "
-            f"filter_shape={self.filter_shape})"
+            f"filter_shape={self.filter_shape}, end_of_path={self.end_of_path!r})"
         )
+
+    def __str__(self) -> str:
+        return repr(self) if self.caveat is None else f"{self!r}\n{self.caveat}"
 
 
 def _best(points: list[dict[str, Any]]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ use ocsc::checkpoint::Saved;
 use ocsc::monitor::Monitor;
 use ocsc::replace::write_file;
 use ocsc::settings::Dtype;
-use ocsc::tune::{Filters, Point, Tuned, Tuning, recommend_filters, tune};
+use ocsc::tune::{Filters, PathEnd, Point, Tuned, Tuning, recommend_filters, tune};
 use ocsc::{Config, Real};
 use serde_json::json;
 use std::path::Path;
@@ -134,7 +134,7 @@ fn report(args: &Tune, tries: &[Tuned], chosen: usize, console: &Console) -> Res
     if args.json {
         let result = json!({
             "ratio": point.ratio, "beta": point.beta, "learned_at": learned_at(args), "relearned": args.relearn, "beta_max": best.beta_max, "n_filters": best.n_filters,
-            "filter_shape": best.filter_shape, "error": point.error, "tries": tries,
+            "filter_shape": best.filter_shape, "error": point.error, "end_of_path": best.end_of_path, "tries": tries,
         });
         return console.result(result.to_string());
     }
@@ -162,17 +162,11 @@ fn report(args: &Tune, tries: &[Tuned], chosen: usize, console: &Console) -> Res
         best.hidden,
         format_args!("{} samples or pieces of them", best.samples)
     ))?;
-    let last = best.points.last().map_or(0.0, |last| last.error);
-    if best.points.len() > 1 && best.points.iter().all(|point| point.error >= last) {
-        console.result(
-            "the error falls to the end of the path, as of data with little noise: smaller betas predict better, with denser codes",
-        )?;
-    }
     let more = if tries.len() > 1 { format!(" --filters {} --size {size}", best.n_filters) } else { String::new() };
     let (ratio, beta) = (point.ratio, digits(point.beta));
     // What was measured are codes by filters that were learned at one ratio, unless they were learned anew at each.
     match learned_at(args) {
-        None => console.result(format!("recommended: code with --beta {beta}  (ratio {ratio})")),
+        None => console.result(format!("recommended: code with --beta {beta}  (ratio {ratio})"))?,
         Some(learned) if !args.relearn && learned != ratio => {
             console.result(format!(
                 "recommended: learn with --beta-ratio {learned}{more}, then code with --beta {beta}  (ratio {ratio})"
@@ -180,12 +174,38 @@ fn report(args: &Tune, tries: &[Tuned], chosen: usize, console: &Console) -> Res
             console.result(format!(
                 "the filters were learned at {learned} and used at all ratios: how good filters learned at {ratio} are was not \
                  measured; --relearn learns them anew at each"
-            ))
+            ))?;
         }
         Some(_) => {
-            console.result(format!("recommended: learn and code with --beta-ratio {ratio}{more}  (beta {beta})"))
+            console.result(format!("recommended: learn and code with --beta-ratio {ratio}{more}  (beta {beta})"))?;
         }
     }
+    best.end_of_path.and_then(|end| caveat(end, &best.points)).map_or(Ok(()), |caveat| console.result(caveat))
+}
+
+/// Says that the recommendation is no more than the end of the path, what that means, and what may be done.
+fn caveat(end: PathEnd, points: &[Point]) -> Option<String> {
+    let (first, last) = (points.first()?, points.last()?);
+    let little_noise = "Data with hardly any noise are like that, and so are filters that do not suit the data: the smaller beta is, the better hidden values are predicted, and the denser \
+                        codes are.";
+    Some(match end {
+        PathEnd::Smallest => format!(
+            "The best beta is the end of the path: the error falls up to ratio {}, the smallest that was tried. {little_noise} Try smaller \
+             --ratios, or choose a beta by how sparse codes should be (column non-zeros).",
+            last.ratio
+        ),
+        PathEnd::Dense => format!(
+            "The best beta is the end of the path: the error falls for as long as codes are sparse, with at most half as many non-zeros as \
+             values. {little_noise} Choose a beta by how sparse codes should be (column non-zeros)."
+        ),
+        PathEnd::Largest => format!(
+            "The best beta is the end of the path: no ratio predicts better, by more than chance, than {}, the largest that was tried. Larger \
+             ones may predict as well, with sparser codes: try larger --ratios. An error near 1 says that these filters predict \
+             little: try others (--filters, --size, --passes).",
+            first.ratio
+        ),
+        _ => return None,
+    })
 }
 
 /// The ratio that the filters are learned with; none if a model has them.

@@ -1,6 +1,6 @@
 //! Choosing beta: as a fraction, by default, by a preset, by `tune`; and warnings where it does not suit the data.
 
-use crate::common::{Bench, model, stack, write_npy};
+use crate::common::{Bench, model, noise, stack, write_npy};
 
 fn beta(bench: &Bench, words: &str) -> f64 {
     bench.learn(&format!("train.npy --out m.safetensors {words}")).ok();
@@ -114,6 +114,31 @@ fn tune_recommends_and_draws() {
         let ran = bench.run(wrong);
         assert!(ran.code != Some(0) && ran.stderr.contains(expected), "{wrong}: {}", ran.stderr);
     }
+}
+
+#[test]
+fn tune_says_that_the_best_beta_is_the_end_of_its_path() {
+    let bench = Bench::new();
+    let wave = |i: usize, y: usize, x: usize| ((0.2 + 0.1 * i as f32) * y as f32).sin() * (0.3 * x as f32).cos();
+    let clean = ndarray::Array3::from_shape_fn((6, 24, 24), |(i, y, x)| wave(i, y, x));
+    let mut next = noise(5);
+    write_npy(&bench.path("clean.npy"), &clean);
+    write_npy(&bench.path("noisy.npy"), &clean.mapv(|v| v + 0.5 * next() as f32));
+    let words = "--filters 4 --size 5 --passes 3";
+    let told = |call: &str| {
+        let found = bench.run(&format!("tune {call} {words} --json")).ok().json()["end_of_path"].clone();
+        (found, bench.run(&format!("tune {call} {words}")).ok().stdout)
+    };
+    let (end, said) = told("clean.npy --ratios 0.4,0.2,0.1");
+    assert_eq!(end, "smallest", "{said}");
+    for part in ["best beta is the end of the path", "up to ratio 0.1", "hardly any noise", "smaller --ratios"] {
+        assert!(said.contains(part), "{said}");
+    }
+    let (end, said) = told("noisy.npy --ratios 0.04,0.02");
+    assert_eq!(end, "largest", "{said}");
+    assert!(said.contains("than 0.04, the largest that was tried") && said.contains("larger --ratios"), "{said}");
+    let (end, said) = told("noisy.npy --ratios 0.4");
+    assert!(end.is_null() && !said.contains("end of the path"), "one ratio is no path: {said}");
 }
 
 #[test]

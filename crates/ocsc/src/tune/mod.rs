@@ -14,7 +14,8 @@
 //! Every code of the path starts from the one before. Of all betas whose error is within one standard error of the smallest, the
 //! largest is recommended: the sparsest codes that predict about as well as the best. The standard error is over samples, which
 //! differ in how hard they are; so it is generous where samples are few and unlike. The path ends where errors rise again, or where
-//! codes have more non-zeros than half of the values: data without noise are predicted the better the denser the codes are.
+//! codes have more non-zeros than half of the values: data without noise are predicted the better the denser the codes are. A
+//! path without a minimum inside says so, [`PathEnd`].
 //!
 //! The dictionary is learned from what is not hidden, briefly, at a middle beta, and is the same for the whole path unless the
 //! call wants it learned anew at every beta.
@@ -103,6 +104,19 @@ pub struct Point {
     pub squares: Vec<f64>,
 }
 
+/// Says at which end of the path the errors have their minimum, if it is not inside. Then the rule finds no more than the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum PathEnd {
+    /// No beta predicts better, by more than chance, than the largest: larger ones may do as well, with sparser codes.
+    Largest,
+    /// The smallest predicts best, as with data that have hardly any noise: smaller ones predict better still, with denser codes.
+    Smallest,
+    /// The same, and the path ended since codes with smaller betas have more non-zeros than half of the values.
+    Dense,
+}
+
 /// What came of all betas, for one number and size of filters.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
@@ -121,6 +135,8 @@ pub struct Tuned {
     pub points: Vec<Point>,
     /// The number of the recommended one.
     pub recommended: usize,
+    /// At which end of the path the errors have their minimum; none if it is inside, or if a single beta was asked for.
+    pub end_of_path: Option<PathEnd>,
     /// The wall time of learning, before the first beta.
     pub learning_seconds: f64,
 }
@@ -208,7 +224,7 @@ fn try_betas<T: Real>(
         let expected = "a beta of the path with codes that are not all zeros";
         return Err(Error::invalid("ratios", expected, format!("{:?}", tuning.ratios)));
     }
-    let recommended = recommend(&points);
+    let (recommended, end_of_path) = (recommend(&points), end_of(&points));
     let Config { n_filters, filter_shape, .. } = path.config;
     let n_hidden = hidden.iter().map(|hidden| hidden.places.len()).sum();
     Ok(Tuned {
@@ -219,6 +235,7 @@ fn try_betas<T: Real>(
         hidden: n_hidden,
         points,
         recommended,
+        end_of_path,
         learning_seconds,
     })
 }
@@ -384,6 +401,20 @@ fn recommend(points: &[Point]) -> usize {
     (0..points.len()).find(|i| is_within(&points[*i], &points[best])).unwrap_or(0)
 }
 
+/// Returns the end of the path at which the errors have their minimum.
+fn end_of(points: &[Point]) -> Option<PathEnd> {
+    let last = points.last()?;
+    let is_dense = last.nonzeros_share > DENSE;
+    if recommend(points) == 0 {
+        return (points.len() > 1 || is_dense).then_some(PathEnd::Largest);
+    }
+    let best = &points[best(points)];
+    // A dense one is not the best, but tells whether errors still fell.
+    let falls_to_the_last = last.error <= best.error;
+    let end = if is_dense { PathEnd::Dense } else { PathEnd::Smallest };
+    falls_to_the_last.then_some(end)
+}
+
 /// Returns whether an error is within one standard error of the best one: that of their difference, sample by sample, since some
 /// samples are harder to predict than others at any beta.
 fn is_within(point: &Point, best: &Point) -> bool {
@@ -441,6 +472,25 @@ mod tests {
         assert_eq!(best(&dense), 1, "codes that are not sparse are not recommended");
         assert_eq!(standard_error(&[1.0, 3.0]), 1.0);
         assert_eq!(standard_error(&[1.0]), 0.0);
+    }
+
+    #[test]
+    fn a_minimum_at_an_end_of_the_path_is_told_from_one_inside() {
+        let inside = [point(0.4, [2.0, 3.0, 4.0]), point(0.2, [1.0, 2.0, 3.0]), point(0.1, [1.3, 2.3, 3.3])];
+        assert_eq!(end_of(&inside), None);
+        assert_eq!(end_of(&inside[..2]), Some(PathEnd::Smallest));
+        assert_eq!(end_of(&inside[1..]), Some(PathEnd::Largest));
+        assert_eq!(end_of(&inside[..1]), None, "one beta is no path");
+        // The first is worse, but not by more than samples differ.
+        let alike = [point(0.4, [1.0, 3.0, 2.1]), point(0.2, [1.5, 2.0, 2.0])];
+        assert_eq!(end_of(&alike), Some(PathEnd::Largest));
+        let mut dense = inside[..2].to_vec();
+        dense.push(point(0.1, [0.5, 1.5, 2.5]));
+        dense[2].nonzeros_share = 0.7;
+        assert_eq!(end_of(&dense), Some(PathEnd::Dense));
+        dense[2].error = 9.0;
+        assert_eq!(end_of(&dense), None, "errors rise before codes are dense");
+        assert_eq!(end_of(&dense[2..]), Some(PathEnd::Largest), "only larger ones have sparse codes");
     }
 
     #[test]
