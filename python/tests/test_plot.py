@@ -1,5 +1,6 @@
 """What `ocsc.plot` draws: panels, values, labels and axes."""
 
+import pickle
 import subprocess
 import sys
 
@@ -197,6 +198,25 @@ def test_activations(coded):
         plot.activations(x[:, :50], codes)
     with pytest.raises(ValueError, match="codes: expected those of one signal"):
         plot.activations(x, ocsc.code(filters(2, 30), np.ones((1, 1)), beta=1.0))
+
+
+def test_activations_of_one_code_are_those_of_a_set_of_one(coded):
+    X = filters(3, 2, 300)
+    codes = ocsc.OnlineCSC(n_filters=3, filter_shape=9, axes="NCT", sfreq=50, beta=2.0).fit(X).transform(X)
+
+    def drawn(codes):
+        signal, raster = plot.activations(X[1], codes)
+        lines = [line.get_ydata() for line in signal.lines]
+        return lines, [segment for strokes in raster.collections for segment in strokes.get_segments()], raster.get_xlabel()
+
+    one, few = drawn(codes[1]), drawn(codes[1:2])
+    assert one[2] == few[2] == "seconds" and len(one[1]) == len(few[1]) > 0
+    for a, b in zip([*one[0], *one[1]], [*few[0], *few[1]], strict=True):
+        np.testing.assert_array_equal(a, b)
+    np.testing.assert_array_equal(drawn(pickle.loads(pickle.dumps(codes[1])))[0], one[0])
+    bare = ocsc.Code(codes[1].filter, codes[1].position, codes[1].value, codes[1].shape)
+    with pytest.raises(ValueError, match=r"codes: expected those of one signal.*codes\[i\] is that of sample i"):
+        plot.activations(X[1], bare)
 
 
 def test_events(coded):

@@ -52,6 +52,8 @@ class Code:
         checksum of the dictionary), ``source`` (path), ``preprocess``, ``boundary`` and ``masked``, and where the sample lies in
         what it was cut from: ``whole``, ``place`` and ``rate``; as arrays. Where the sample has filters of its own (method
         ``'scsc'``), ``base`` (R,) and ``mixing`` (K, R) say how `own_filters` makes them.
+    filters, boundary, sfreq
+        As those of the `Codes` that it is one of, where it is one of some; else None. Files do not keep them.
 
     Examples
     --------
@@ -76,7 +78,13 @@ class Code:
         margin: Sequence[int] | None = None,
         facts: Mapping[str, Array] | None = None,
         energy: float = np.nan,
+        filters: Array | None = None,
+        boundary: str | None = None,
+        sfreq: float | None = None,
     ) -> None:
+        self.filters = filters
+        self.boundary = boundary
+        self.sfreq = sfreq
         self.facts: dict[str, Array] = dict(facts or {})
         self.energy = float(energy)
         self.filter: Array = _indices(filter)
@@ -377,7 +385,8 @@ class Codes:
             numbers = (float(self.objective[i]), float(self.gap[i]), float(self.beta[i]))
             margin = None if np.any(self.margin[i] < 0) else tuple(self.margin[i])
             entries = (self.filter[part], self.position[part], self.value[part])
-            return Code(*entries, shape, *numbers, margin, self.facts[i], float(self.energy[i]))
+            made_with = (self.filters, self.boundary, self.sfreq)
+            return Code(*entries, shape, *numbers, margin, self.facts[i], float(self.energy[i]), *made_with)
         counts = self.nonzeros[chosen]
         offset = np.concatenate([[0], np.cumsum(counts)])
         # The numbers of the entries: those of each sample in turn, from where it begins.

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ._canvas import INKS, RULE, TEXT, ink, new_axes
-from ._codes import Codes
+from ._codes import Code, Codes, stack
 from ._coding import reconstruct_one
 from ._estimator import OnlineCSC
 from ._rank1 import Rank1, rank1_of
@@ -31,7 +31,7 @@ MOST = 20
 
 def activations(
     x: npt.ArrayLike,
-    codes: Codes,
+    codes: Codes | Code,
     ax: Sequence[Axes] | Array | None = None,
     *,
     sfreq: float | None = None,
@@ -48,8 +48,8 @@ def activations(
     ----------
     x : array of shape (W,) or (C, W)
         The signal after preprocessing. Channels are drawn above each other.
-    codes : Codes
-        Of this signal alone, from `OnlineCSC.transform` or `ocsc.code`; also in windows.
+    codes : Codes or Code
+        Of this signal alone, from `OnlineCSC.transform` or `ocsc.code`; also in windows. ``codes[i]`` is the `Code` of sample i.
     ax : sequence of two matplotlib axes, optional
         Where to draw the signal and the activations; a new figure by default.
     sfreq : float, optional
@@ -65,9 +65,10 @@ def activations(
 
     Examples
     --------
-    >>> axes = ocsc.plot.activations(x, model.transform(x[None]))  # doctest: +SKIP
+    >>> axes = ocsc.plot.activations(X[3], model.transform(X)[3])  # doctest: +SKIP
     """
     signal = np.atleast_2d(np.asarray(x, float))
+    codes = _as_codes(codes)
     rate = codes.sfreq if sfreq is None else float(sfreq)
     recording = _recording(codes)
     if signal.ndim != 2 or signal.shape != recording.shape:
@@ -96,13 +97,21 @@ def activations(
     return result
 
 
+def _as_codes(codes: Codes | Code) -> Codes:
+    """Returns a single code as a set of one, which knows what the code was made with."""
+    if not isinstance(codes, Code):
+        return codes
+    one = stack([codes])
+    one.filters, one.boundary, one.sfreq = codes.filters, codes.boundary, codes.sfreq
+    return one
+
+
 def _recording(codes: Codes) -> Array:
     """Returns the reconstruction (channels, values) of one signal, put together from its windows."""
     one = len(codes) == 1 or (codes.windows is not None and len(np.unique(codes.windows[:, 0])) == 1)
     if codes.filters is None or codes.boundary is None or codes.shapes.shape[1] != 2 or not one:
         raise ValueError(
-            "codes: expected those of one signal, as transform or ocsc.code returned them, found others; codes[i:i+1] are those of "
-            "sample i"
+            "codes: expected those of one signal, as transform or ocsc.code returned them, found others; codes[i] is that of sample i"
         )
     settings = {"boundary": codes.boundary, "n_filters": len(codes.filters), "filter_shape": list(codes.filters.shape[2:])}
     parts = [reconstruct_one(code, codes.filters, settings)[:, 0, 0] for code in codes]
