@@ -20,7 +20,7 @@ impl std::fmt::Display for PassedOver {
 
 impl std::error::Error for PassedOver {}
 
-/// Ends a command that passed over so many units of its work (samples, visits): with [`PassedOver`], unless the call said that
+/// Ends a command that passed over so many units of its work (samples, images): with [`PassedOver`], unless the call said that
 /// this is well, by --skip-bad.
 pub(crate) fn check_passed_over(count: usize, unit: &str, skip_bad: bool) -> Result<()> {
     if count == 0 || skip_bad {

@@ -198,7 +198,7 @@ impl<'a> Camera<'a> {
         let (now, recent) = (&mut self.now, &mut self.recent);
         now.samples = progress.samples + progress.skipped;
         (now.pass, now.step, now.seconds, now.skipped) =
-            (progress.pass, progress.step, progress.seconds, progress.skipped);
+            (progress.pass, progress.step, progress.seconds, progress.unusable);
         let seconds = progress.seconds + progress.waiting_seconds;
         if recent.back().is_none_or(|last| seconds - last.1 >= RECENT / 100.0) {
             recent.push_back((now.samples, seconds));

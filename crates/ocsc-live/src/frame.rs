@@ -66,7 +66,7 @@ pub struct Now {
     pub share: Option<f64>,
     /// Relative change of the filters in the last update.
     pub change: Option<f64>,
-    /// Visits to samples that could not be used.
+    /// Samples that could not be used, each counted once.
     pub skipped: usize,
     /// Memory that the process holds.
     pub memory: Option<u64>,

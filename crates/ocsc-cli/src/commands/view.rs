@@ -122,7 +122,7 @@ fn add_log(frame: &mut Frame, records: &[Record]) -> Result<()> {
         nonzeros: newest(|r| r.nonzeros),
         share: newest(|r| r.nonzeros_share),
         change: newest(|r| r.dictionary_change),
-        skipped: last.skipped.unwrap_or(0) as usize,
+        skipped: last.unusable.or(last.skipped).unwrap_or(0) as usize,
         peak_memory: last.peak_rss_bytes,
         ..Now::default()
     });

@@ -76,6 +76,7 @@ fn run(steps: u64, passes: u64) -> Vec<Record> {
             reseeded: None,
             waiting_seconds: Some(0.1),
             skipped: Some(0),
+            unusable: Some(0),
             nonzeros_share: Some(0.25),
             test_samples: None,
             test_seconds: None,

@@ -350,6 +350,7 @@ fn record<T: Real>(event: Event, run: &Snapshot<'_, T>) -> Record {
         reseeded: None,
         waiting_seconds: Some(run.progress.waiting_seconds),
         skipped: Some(run.progress.skipped as u64),
+        unusable: Some(run.progress.unusable as u64),
         nonzeros_share: None,
         test_samples: run.test.map(|t| t.samples as u64),
         test_seconds: run.test.map(|t| t.seconds),

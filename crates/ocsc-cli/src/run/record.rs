@@ -63,6 +63,8 @@ pub(crate) struct Record {
     pub(crate) waiting_seconds: Option<f64>,
     /// Visits to samples that could not be used.
     pub(crate) skipped: Option<u64>,
+    /// The samples that could not be used, each counted once.
+    pub(crate) unusable: Option<u64>,
     /// The non-zeros as a share of the samples' observed values.
     pub(crate) nonzeros_share: Option<f64>,
     /// How many test samples were evaluated.
@@ -132,6 +134,7 @@ pub(crate) mod tests {
             reseeded: Some(0),
             waiting_seconds: Some(0.5),
             skipped: Some(2),
+            unusable: Some(1),
             nonzeros_share: Some(0.25),
             test_samples: Some(4),
             test_seconds: Some(0.125),
@@ -150,7 +153,7 @@ pub(crate) mod tests {
         let text: String = records.iter().map(|r| serde_json::to_string(r).unwrap() + "\n").collect();
         assert_eq!(read_records(file(&text).path()).unwrap(), records);
         let keys = "event pass step samples seconds cpu_seconds objective gap nonzeros dictionary_change \
-                    test_objective test_psnr psnr_peak peak_rss_bytes stationarity reseeded waiting_seconds skipped nonzeros_share test_samples test_seconds";
+                    test_objective test_psnr psnr_peak peak_rss_bytes stationarity reseeded waiting_seconds skipped unusable nonzeros_share test_samples test_seconds";
         let line = text.lines().next().unwrap();
         let places: Vec<_> = keys.split_whitespace().map(|k| line.find(&format!("\"{k}\":")).unwrap()).collect();
         assert!(places.is_sorted() && line.starts_with("{\"event\":\"step\"") && line.contains("\"test_psnr\":null"));

@@ -4,7 +4,7 @@ use crate::common::{Bench, write_npy};
 use ndarray::Array3;
 use serde_json::Value;
 
-const FIELDS: [&str; 21] = [
+const FIELDS: [&str; 22] = [
     "event",
     "pass",
     "step",
@@ -23,6 +23,7 @@ const FIELDS: [&str; 21] = [
     "reseeded",
     "waiting_seconds",
     "skipped",
+    "unusable",
     "nonzeros_share",
     "test_samples",
     "test_seconds",

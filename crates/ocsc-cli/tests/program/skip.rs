@@ -21,13 +21,13 @@ fn learning_goes_on_without_them() {
         let ran = bench
             .learn(&format!("photos --beta 0.3 --passes 3 --init {init} --log run.jsonl --out m.safetensors"))
             .passed_over();
-        assert!(ran.stderr.contains("unusable: 6 visits"), "{}", ran.stderr);
+        assert!(ran.stderr.contains("unusable: 2 samples;"), "{}", ran.stderr);
         for part in BOTH {
             assert_eq!(ran.stderr.matches(part).count(), 1, "{}", ran.stderr);
         }
-        assert!(ran.stdout.contains("6 visits to unusable samples"), "{}", ran.stdout);
+        assert!(ran.stdout.contains("2 unusable samples"), "{}", ran.stdout);
         let last = bench.log("run.jsonl").pop().unwrap();
-        assert_eq!((last["samples"].as_u64(), last["skipped"].as_u64()), (Some(9), Some(6)));
+        assert_eq!(["samples", "skipped", "unusable"].map(|name| last[name].as_u64()), [9, 6, 2].map(Some));
     }
     let ran = bench.learn("photos --beta-ratio 0.2 --batch 5 --json --test photos --out m.safetensors").passed_over();
     assert_eq!(ran.json()["skipped"], 2);
@@ -39,6 +39,27 @@ fn learning_goes_on_without_them() {
     bench.learn("photos --skip-bad --strict --out n.safetensors").refused(2, &["--strict", "--skip-bad"]);
     bench.learn("photos --strict --out n.safetensors").refused(1, &["photos/", ".png"]);
     bench.learn("photos/1.png --strict --test photos --out n.safetensors").refused(1, &["--test", "photos/4.png"]);
+}
+
+#[test]
+fn a_bad_photo_counts_once_whatever_pieces_it_is_cut_to() {
+    let bench = photos();
+    let ran = bench.learn("photos --beta 0.3 --passes 2 --tile 8 --log run.jsonl --out m.safetensors").passed_over();
+    assert!(ran.stderr.contains("unusable: 2 samples;"), "{}", ran.stderr);
+    for part in BOTH {
+        assert_eq!(ran.stderr.matches(part).count(), 1, "{}", ran.stderr);
+    }
+    // One of them has a header that tells its size, and so has pieces.
+    assert!(bench.log("run.jsonl").pop().unwrap()["skipped"].as_u64() > Some(2 * 2));
+}
+
+#[test]
+fn a_bad_photo_counts_once_in_a_run_that_was_resumed() {
+    let bench = photos();
+    bench.learn("photos --beta 0.3 --passes 1 --checkpoint-every 1 --out part.safetensors").passed_over();
+    let on = bench.run("learn photos --resume part.safetensors --passes 3 --json --out on.safetensors").passed_over();
+    assert_eq!(on.json()["skipped"], 2, "{}", on.stdout);
+    assert!(on.stderr.contains("unusable: 2 samples;"), "{}", on.stderr);
 }
 
 #[test]

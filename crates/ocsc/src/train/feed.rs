@@ -19,6 +19,8 @@ pub(super) struct Batch<T> {
     /// The numbers of the samples in the data set, or in their pass.
     pub(super) numbers: Vec<usize>,
     pub(super) samples: Vec<Sample<T>>,
+    /// The names of samples that turned out to be unusable, each once in a run.
+    pub(super) unusable: Vec<String>,
     /// How many visits of the data set the batch stands for, those to unusable samples and of other members included.
     pub(super) visits: usize,
     /// Whether the pass ends with it. A stream does not know.
@@ -80,11 +82,13 @@ pub(super) struct SetFeed<'a, 'p, T: Real> {
     seed: u64,
     batch_size: usize,
     strict: bool,
+    /// Where the run was when it was begun or resumed.
+    begun: Progress,
     /// The order of visits in the current pass, and how many of them were made.
     order: Vec<usize>,
     visited: usize,
-    /// The samples that turned out to be unusable, and why the first of them is.
-    unusable: BTreeSet<usize>,
+    /// The names of the samples that turned out to be unusable, and why the first of them is. Pieces of a sample share its name.
+    unusable: BTreeSet<String>,
     first_bad: Option<String>,
 }
 
@@ -122,20 +126,35 @@ impl<'a, 'p, T: Real> SetFeed<'a, 'p, T> {
         config: &Config,
         comm: Arc<dyn Comm>,
         strict: bool,
+        begun: Progress,
     ) -> Self {
         let (seed, batch_size) = (config.seed, config.batch_size);
-        let (order, unusable) = (Vec::new(), BTreeSet::new());
-        SetFeed { samples, prefetch, comm, seed, batch_size, strict, order, visited: 0, unusable, first_bad: None }
+        let (order, unusable, first_bad) = (Vec::new(), BTreeSet::new(), None);
+        SetFeed { samples, prefetch, comm, seed, batch_size, strict, begun, order, visited: 0, unusable, first_bad }
     }
 
-    /// Takes note of a sample that cannot be used, unless that ends the run.
-    fn pass_over(&mut self, index: usize, error: Error, observer: &mut dyn Observer<T>) -> Result<()> {
+    /// Takes note of a sample that cannot be used, unless that ends the run. Returns its name if it was not counted before.
+    fn pass_over(&mut self, index: usize, error: Error, observer: &mut dyn Observer<T>) -> Result<Option<String>> {
         let error = name_samples(error, self.samples, &[index]);
         if self.strict || error.is_system_failure() {
             return Err(error);
         }
         self.first_bad.get_or_insert_with(|| error.to_string());
-        if self.unusable.insert(index) { observer.skipped(&error) } else { Ok(()) }
+        let name = self.samples.name(index);
+        if !self.unusable.insert(name.clone()) {
+            return Ok(None);
+        }
+        observer.skipped(&error)?;
+        Ok((!self.was_counted(&name)).then_some(name))
+    }
+
+    /// Returns whether a bad sample of this name was visited, and so counted, before the run was resumed.
+    fn was_counted(&self, name: &str) -> bool {
+        let Progress { pass, visited, unusable, .. } = self.begun;
+        let is_named = |index: &usize| self.samples.name(*index) == name;
+        let first_pass = || visiting_order(self.samples.len(), self.seed, 0);
+        // The first pass visits every sample.
+        unusable > 0 && (pass > 0 || first_pass().iter().take(visited).any(is_named))
     }
 }
 
@@ -161,7 +180,7 @@ impl<T: Real> Feed<T> for SetFeed<'_, '_, T> {
         self.visited += visits;
         let ends_pass = self.visited == self.order.len();
         let (mut ids, mut numbers) = (Vec::new(), Vec::new());
-        let mut samples = Vec::with_capacity(mine.len());
+        let (mut samples, mut unusable) = (Vec::with_capacity(mine.len()), Vec::new());
         let prefetch = self.prefetch;
         for ((place, _), (Visit { index, .. }, sample)) in mine.iter().zip(std::iter::from_fn(|| prefetch.next())) {
             check_wanted(monitor)?;
@@ -171,10 +190,10 @@ impl<T: Real> Feed<T> for SetFeed<'_, '_, T> {
                     numbers.push(index);
                     samples.push(sample);
                 }
-                Err(error) => self.pass_over(index, error, observer)?,
+                Err(error) => unusable.extend(self.pass_over(index, error, observer)?),
             }
         }
-        Ok(Next::Batch(Batch { ids, numbers, samples, visits, ends_pass }))
+        Ok(Next::Batch(Batch { ids, numbers, samples, unusable, visits, ends_pass }))
     }
 
     fn name(&self, error: Error, numbers: &[usize], _learned: usize) -> Error {
@@ -240,7 +259,8 @@ impl<T: Real> Feed<T> for StreamFeed<'_, T> {
         let first = self.given.unwrap_or(0);
         let numbers: Vec<usize> = (first..first + samples.len()).collect();
         self.given = Some(first + samples.len());
-        Ok(Next::Batch(Batch { ids: numbers.clone(), numbers, samples, visits: 0, ends_pass: false }))
+        let (ids, unusable) = (numbers.clone(), Vec::new());
+        Ok(Next::Batch(Batch { ids, numbers, samples, unusable, visits: 0, ends_pass: false }))
     }
 
     fn name(&self, error: Error, _numbers: &[usize], learned: usize) -> Error {

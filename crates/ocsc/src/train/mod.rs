@@ -22,8 +22,8 @@ pub use evaluate::{Each, Evaluation, Item, Represented, TEST_TOL, code_each, eva
 pub use observer::{Learned, Observer, Snapshot};
 pub use stream::{Begun, Stream};
 
-use crate::comm::Comm;
 use crate::comm::wire::{Reader, put};
+use crate::comm::{Comm, all_gather};
 use crate::learner::{Learner, Step};
 use crate::monitor::Monitor;
 use crate::real::compiled;
@@ -34,6 +34,7 @@ use feed::{Batch, Feed, Next, SetFeed, StreamFeed};
 use prefetch::Prefetch;
 use rand::seq::SliceRandom;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 use stopping::Stopping;
@@ -87,9 +88,12 @@ pub struct Progress {
     /// Time spent waiting for samples to be read.
     #[serde(default)]
     pub waiting_seconds: f64,
-    /// Visits to samples that could not be used.
+    /// Visits to samples that could not be used, in all passes.
     #[serde(default)]
     pub skipped: usize,
+    /// The samples that could not be used, each counted once, however often it was visited and whatever pieces it was cut to.
+    #[serde(default)]
+    pub unusable: usize,
     /// Unused filters that were replaced.
     #[serde(default)]
     pub reseeded: usize,
@@ -152,7 +156,7 @@ fn train_on_set<T: Real>(
         if prefetch.reads_in_line() {
             observer.notice("no thread could be started to read samples ahead: they are read one by one");
         }
-        let feed = &mut SetFeed::new(samples, prefetch, &config, comm, schedule.strict);
+        let feed = &mut SetFeed::new(samples, prefetch, &config, comm, schedule.strict, progress);
         let tests = TestSet::new(test, schedule, &progress);
         Loop::new(learner, feed, tests, schedule, config.passes, progress).run(observer)
     })
@@ -198,6 +202,8 @@ struct Loop<'a, T: Real> {
     comm: Arc<dyn Comm>,
     rule: Stopping<T>,
     progress: Progress,
+    /// The names of the unusable samples that were counted since the run was begun or resumed.
+    unusable: BTreeSet<String>,
     /// How long the run had waited for samples before it was resumed.
     waited: f64,
 }
@@ -250,7 +256,8 @@ impl<'a, T: Real> Loop<'a, T> {
     ) -> Self {
         let rule = Stopping::new(schedule.stop_tol, learner.dictionary());
         let (comm, waited) = (learner.comm(), progress.waiting_seconds);
-        Loop { learner, feed, tests, schedule, passes, comm, rule, progress, waited }
+        let unusable = BTreeSet::new();
+        Loop { learner, feed, tests, schedule, passes, comm, rule, progress, unusable, waited }
     }
 
     /// Trains to the end.
@@ -350,7 +357,10 @@ impl<'a, T: Real> Loop<'a, T> {
         let ended_pass = if batch.ends_pass { self.learner.end_of_pass()? } else { None };
         let cpu = clock.stop(self.feed.reading(), &mut self.progress);
         let learned = step.as_ref().map_or(0, |step| step.totals.count);
-        self.progress.skipped += batch.visits.saturating_sub(learned);
+        if batch.visits > learned {
+            self.progress.skipped += batch.visits - learned;
+            self.count_unusable(&batch.unusable);
+        }
         let Some(mut step) = step.filter(|_| learned > 0) else { return Ok(None) };
         if let Some((change, update)) = ended_pass {
             (step.dictionary_change, step.update) = (change, update);
@@ -362,6 +372,16 @@ impl<'a, T: Real> Loop<'a, T> {
         self.progress.samples += learned;
         self.progress.reseeded += step.update.reseeded;
         Ok(Some(Made { step, cpu }))
+    }
+
+    /// Counts the samples of these names that any member found to be unusable and none has counted.
+    fn count_unusable(&mut self, names: &[String]) {
+        // No name of a file has a zero in it.
+        for names in all_gather(&*self.comm, names.join("\0").as_bytes()) {
+            for name in String::from_utf8_lossy(&names).split('\0').filter(|name| !name.is_empty()) {
+                self.progress.unusable += usize::from(self.unusable.insert(name.to_owned()));
+            }
+        }
     }
 
     /// Tells the learner of the end of a pass that its last batch did not end.

@@ -41,7 +41,8 @@ pub trait Observer<T: Real> {
     /// Something that the run could not have as it should be; it goes on without.
     fn notice(&mut self, _message: &str) {}
 
-    /// A sample cannot be used and is passed over; the error names it. Told once for a sample to learn from.
+    /// A sample cannot be used and is passed over; the error names it. Told once for a sample to learn from, also if it
+    /// was cut to pieces.
     fn skipped(&mut self, _error: &Error) -> Result<()> {
         Ok(())
     }

@@ -352,6 +352,7 @@ fn unreadable_samples_are_passed_over() {
         let run = train(&mut learner, &samples, Some(&samples), &schedule, Progress::default(), &mut told).unwrap();
         assert_eq!(learner.dictionary(), by_hand.dictionary());
         assert_eq!((run.progress.samples, run.progress.skipped), (3 * 11, 3 * 3));
+        assert_eq!(run.progress.unusable, 3);
         let test = run.test.unwrap();
         assert_eq!((test.samples, test.skipped), (11, 3));
         // Once while learning, and once in each of three evaluations.
@@ -366,6 +367,25 @@ fn unreadable_samples_are_passed_over() {
         schedule.strict = false;
         let none = train(&mut learner, &samples, None, &schedule, Progress::default(), &mut Silent).unwrap_err();
         assert!(none.to_string().starts_with("none of 14 samples"), "{none}");
+    }
+}
+
+#[test]
+fn an_unusable_sample_counts_once_wherever_the_run_was_resumed() {
+    struct Until(usize);
+    impl Observer<f64> for Until {
+        fn step(&mut self, run: &Snapshot<'_, f64>, _step: &Step<f64>) -> Result<ControlFlow<()>> {
+            Ok(if run.progress.step == self.0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+        }
+    }
+    let config = Config { passes: 2, method: Method::Ocsc, ..small_config(4, &[5, 5], 0.3) };
+    let samples = Damaged { whole: planted::<f64>(4, 16, 6, 0.01, 2).0, bad: vec![1, 4] };
+    for stop in 1..=8 {
+        let mut learner = Online::new(config.clone(), 1).unwrap();
+        let schedule = TrainOptions::default();
+        let part = train(&mut learner, &samples, None, &schedule, Progress::default(), &mut Until(stop)).unwrap();
+        let whole = train(&mut learner, &samples, None, &schedule, part.progress, &mut Silent).unwrap();
+        assert_eq!((whole.progress.skipped, whole.progress.unusable), (4, 2), "stopped after step {stop}");
     }
 }
 

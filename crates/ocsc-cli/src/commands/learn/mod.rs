@@ -235,8 +235,13 @@ pub(crate) fn finish<T: Real>(
         return Err(Interrupted(format!("interrupted {when}after {samples}; {} is a checkpoint", out.display())).into());
     }
     let tests = outcome.test.as_ref().map_or(0, |test| test.skipped);
-    check_passed_over(progress.skipped, "visit", args.data.skip_bad)?;
+    check_passed_over(n_unusable(progress), "sample", args.data.skip_bad)?;
     check_passed_over(tests, "test sample", args.data.skip_bad)
+}
+
+/// Returns how many samples could not be used. Checkpoints from before these were counted know only that there were some.
+fn n_unusable(progress: &Progress) -> usize {
+    progress.unusable.max(usize::from(progress.skipped > 0))
 }
 
 /// A run that fails, on a damaged image or a full disk, leaves a checkpoint of what it had learned.
@@ -381,7 +386,7 @@ fn report<T: Real>(
         let result = serde_json::json!({
             "model": out, "ended": ended, "samples": progress.samples, "steps": progress.step, "passes": progress.pass,
             "seconds": progress.seconds, "cpu_seconds": progress.cpu_seconds, "beta": config.beta, "test": outcome.test,
-            "peak_rss_bytes": crate::run::record::peak_rss_bytes(), "reseeded": progress.reseeded, "skipped": progress.skipped,
+            "peak_rss_bytes": crate::run::record::peak_rss_bytes(), "reseeded": progress.reseeded, "skipped": n_unusable(progress),
             "waiting_seconds": progress.waiting_seconds,
         });
         return console.result(result.to_string());
@@ -401,8 +406,7 @@ fn report<T: Real>(
         rows.push(("waiting for data".to_owned(), format!("{:.2} s, {share:.1} % of both", progress.waiting_seconds)));
     }
     if progress.skipped > 0 {
-        let n = progress.skipped;
-        rows.push(("skipped".to_owned(), format!("{} to unusable samples", counted(n, "visit"))));
+        rows.push(("skipped".to_owned(), counted(n_unusable(progress), "unusable sample")));
     }
     if progress.reseeded > 0 {
         let replaced = format!("{} replaced by the worst-explained patches", progress.reseeded);
