@@ -6,7 +6,7 @@ use numpy::ndarray::ArrayView4;
 use numpy::prelude::*;
 use numpy::{Element, PyArray1, PyArray4, PyReadonlyArray1, PyReadonlyArray4};
 use ocsc::settings::Dtype;
-use ocsc::{Config, Dictionary, Error, Real, Sample, Shape};
+use ocsc::{Config, Dictionary, Error, FiltersLast, Real, Sample, Shape};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
@@ -147,6 +147,17 @@ pub(crate) fn dictionary<T: Scalar>(filters: &Bound<'_, PyAny>) -> PyResult<Dict
 pub(crate) fn scaled_dictionary<T: Scalar>(filters: &Bound<'_, PyAny>) -> PyResult<Dictionary<T>> {
     let (n_filters, shape, rank, data) = filter_numbers::<f64>(filters)?;
     Ok(Dictionary::scaled(n_filters, shape, rank, &data).map_err(exception)?.0)
+}
+
+/// Returns what speaks for filters being the last axis of an array that is read as (K, C, axes...): "norms", "sides" or nothing.
+#[pyfunction]
+pub(crate) fn filters_last(filters: &Bound<'_, PyAny>) -> PyResult<Option<&'static str>> {
+    let (n_filters, shape, rank, data) = filter_numbers::<f64>(filters)?;
+    Ok(match ocsc::filters_last(n_filters, shape, rank, &data) {
+        Some(FiltersLast::Norms) => Some("norms"),
+        Some(FiltersLast::Sides) => Some("sides"),
+        _ => None,
+    })
 }
 
 /// Returns the number, the shape, the number of spatial axes and the values of filters.

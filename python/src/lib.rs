@@ -35,6 +35,8 @@ mod values;
 #[pyo3::pymodule]
 mod _native {
     #[pymodule_export]
+    use crate::array::filters_last;
+    #[pymodule_export]
     use crate::coding::{beta_max, code, evaluate, own_filters, path, reconstruct};
     #[pymodule_export]
     use crate::events::{events, stitch_events};

@@ -95,6 +95,41 @@ def test_dictionaries_round_trip():
     np.testing.assert_allclose(model.filters_, init, rtol=1e-14)
 
 
+def test_filters_last_are_noticed():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((4, 24, 24))
+
+    def sporco_filters(*shape):
+        D = rng.standard_normal(shape)
+        return D / np.sqrt((D**2).sum(tuple(range(len(shape) - 1)), keepdims=True))
+
+    def learn(init, **params):
+        return ocsc.OnlineCSC(init=init, passes=0, **params).fit(X)
+
+    D = sporco_filters(8, 8, 32)
+    norms = r"init: expected filters first, \(K, axes...\), found shape \(8, 8, 32\) with filters last, as SPORCO has them, it seems: .*norms"
+    with pytest.raises(ValueError, match=norms + r".*give np\.moveaxis\(init, -1, 0\)"):
+        learn(D)
+    with pytest.raises(ValueError, match="filters: expected filters first"):
+        ocsc.code(X, D, beta=1.0)
+    assert learn(np.moveaxis(D, -1, 0)).filters_.shape == (32, 8, 8)
+    with pytest.raises(ValueError, match=r"init\.transpose\(3, 2, 0, 1\)"):
+        ocsc.OnlineCSC(init=sporco_filters(8, 8, 24, 16), axes="NCHW").fit(rng.standard_normal((4, 24, 24, 24)))
+    # Norms that tell nothing: what the call says decides, else a warning tells.
+    loose = 0.5 * D
+    for params in (dict(n_filters=32), dict(n_filters=32, filter_shape=(8, 8))):
+        with pytest.raises(ValueError, match=r"there are 32 then, as n_filters says; give np\.moveaxis"):
+            learn(loose, **params)
+    with pytest.warns(UserWarning, match=r"read as 8 filters of \(8, 32\); if its filters are the last axis, as SPORCO has them, give np\.moveaxis"):
+        ocsc.OnlineCSC(init=loose, passes=0).fit(rng.standard_normal((4, 40, 40)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = ocsc.OnlineCSC(init=loose, n_filters=8, filter_shape=(8, 32), passes=0).fit(rng.standard_normal((4, 40, 40)))
+        learn(rng.standard_normal((8, 8, 8)))
+        learn(0.5 * np.moveaxis(D, -1, 0))
+    assert model.filters_.shape == (8, 8, 32)
+
+
 def test_codes_agree_with_sporco(sporco, problem, capsys):
     names = run("SPORCO", "Code an image", problem)
     d, s, beta = problem["filters"][:, None], problem["s"][None], problem["lmbda"]

@@ -10,6 +10,40 @@ use sha2::{Digest, Sha256};
 /// Slack on the unit norm for filters that were rounded on their way through a file.
 const NORM_SLACK: f64 = 1e-4;
 
+/// How far from 1 a norm may be that was meant to be 1.
+const UNIT_SLACK: f64 = 1e-3;
+
+/// What speaks for filters that are the last axis of an array, as SPORCO has them, (spatial axes..., K), and not the first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FiltersLast {
+    /// Along the last axis all norms are 1, and along the first they are not. Hardly any array is so by chance.
+    Norms,
+    /// No norms tell, but read with filters last they have equal sides, and read with filters first there are as many as one side is
+    /// long, and the sides differ. That may be meant so.
+    Sides,
+}
+
+/// Returns what speaks for filters being the last axis of an array that is read as (K, C, spatial axes...), of `rank` spatial axes.
+pub fn filters_last(n_filters: usize, shape: Shape, rank: usize, data: &[f64]) -> Option<FiltersLast> {
+    let (mut first, mut last) = (vec![0.0; n_filters], vec![0.0; shape.width]);
+    for (i, v) in data.iter().enumerate().take(n_filters.saturating_mul(shape.len())) {
+        first[i / shape.len()] += v * v;
+        last[i % shape.width] += v * v;
+    }
+    let are_one = |squares: &[f64]| squares.iter().all(|square| (square.sqrt() - 1.0).abs() < UNIT_SLACK);
+    let axes = shape.axes(rank);
+    let (width, sides) = axes.split_last()?;
+    match (are_one(&first), are_one(&last)) {
+        (false, true) if n_filters > 1 => Some(FiltersLast::Norms),
+        (false, false) => {
+            let has_sides = !sides.is_empty() && shape.channels == 1 && sides.iter().all(|side| *side == n_filters);
+            (has_sides && *width != n_filters).then_some(FiltersLast::Sides)
+        }
+        _ => None,
+    }
+}
+
 /// Holds K filters, an array with axes (filter, channel, depth, height, width).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dictionary<T> {
@@ -259,5 +293,50 @@ pub(crate) fn project_unit_ball<T: Real>(vector: &mut [T]) {
         for v in vector {
             *v = T::of(v.f64() * scale);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Filters (K, axes...) of these norms, and the same with K as the last axis.
+    fn both_orders(n_filters: usize, axes: &[usize], norm: impl Fn(usize) -> f64) -> (Vec<f64>, Vec<f64>) {
+        let shape = Shape::from_axes(1, axes).unwrap();
+        let dictionary = Dictionary::<f64>::random(n_filters, shape, axes.len(), 3).unwrap();
+        let n = shape.len();
+        let first: Vec<f64> = dictionary.data().iter().enumerate().map(|(i, v)| norm(i / n) * v).collect();
+        let last = (0..n * n_filters).map(|i| first[i % n_filters * n + i / n_filters]).collect();
+        (first, last)
+    }
+
+    /// What speaks for filters last, of an array of these axes.
+    fn found(axes: &[usize], data: &[f64]) -> Option<FiltersLast> {
+        filters_last(axes[0], Shape::from_axes(1, &axes[1..]).unwrap(), axes.len() - 1, data)
+    }
+
+    #[test]
+    fn filters_of_norm_one_are_found_on_either_axis() {
+        for axes in [&[8, 8][..], &[5, 7], &[16], &[4, 4, 4]] {
+            for k in [3, 8, 32] {
+                let (first, last) = both_orders(k, axes, |_| 1.0);
+                assert_eq!(found(&[&[k][..], axes].concat(), &first), None, "{k} {axes:?}");
+                assert_eq!(found(&[axes, &[k]].concat(), &last), Some(FiltersLast::Norms), "{axes:?} {k}");
+            }
+        }
+    }
+
+    #[test]
+    fn without_norms_only_sides_tell_and_little() {
+        let (first, last) = both_orders(32, &[8, 8], |k| 1.0 + 0.1 * k as f64);
+        assert_eq!(found(&[32, 8, 8], &first), None);
+        assert_eq!(found(&[8, 8, 32], &last), Some(FiltersLast::Sides));
+        // As many as one side is long, either way.
+        let (_, last) = both_orders(8, &[8, 8], |k| 1.0 + 0.1 * k as f64);
+        assert_eq!(found(&[8, 8, 8], &last), None);
+        // Rows and columns of an orthogonal matrix.
+        let unit: Vec<f64> = (0..64).map(|i| f64::from(u8::from(i % 9 == 0))).collect();
+        assert_eq!(found(&[8, 8], &unit), None);
+        assert_eq!(found(&[1, 8, 8], &unit), None, "one filter is not last by its norm");
     }
 }

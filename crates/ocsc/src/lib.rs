@@ -139,7 +139,7 @@ pub mod testing {
 pub use axes::Axes;
 pub use boundary::Boundary;
 pub use code::{Atom, Code};
-pub use dictionary::Dictionary;
+pub use dictionary::{Dictionary, FiltersLast, filters_last};
 pub use error::{Error, Result};
 pub(crate) use fourier::{Fourier, Scratch};
 pub use learner::{Batch, Learner, Online};

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from . import _native
 from ._codes import Code, Codes, concatenate, from_native
+from ._convert import ensure_filters_first
 from ._errors import counted, warn_of_codes, warn_of_sparsity
 from ._inputs import Array, Item, Layout, Reader, Stream, numeric
 
@@ -29,7 +30,9 @@ def full_filters(filters: npt.ArrayLike, axes: str | None, rank: int | None = No
         if array.ndim not in (rank + 1, rank + 2):
             raise ValueError(f"filters: expected {rank} spatial axes, as the samples have, found shape {array.shape}")
         has_channels = array.ndim == rank + 2
-    return array if has_channels else array[:, None]
+    full = array if has_channels else array[:, None]
+    ensure_filters_first(full, array.shape, "filters")
+    return full
 
 
 def code_all(settings: dict[str, Any], filters: Array, source: Reader | Stream, threads: int | None) -> Codes:

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from . import _native
 from ._declarations import SETTINGS
+from ._errors import warn_of_order
 from ._inputs import numeric
 
 UNITS = {"": 1, "b": 1, "kb": 1e3, "mb": 1e6, "gb": 1e9, "tb": 1e12, "kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}
@@ -71,16 +73,17 @@ def filters_of(init: Any, n_filters: Any, filter_shape: Any, rank: int) -> str |
     with these, or have their defaults."""
     if isinstance(init, str):
         return init
-    filters = numeric(init, "init")[0].astype(np.float64, copy=False)
-    if filters.ndim == rank + 1:
-        filters = filters[:, None]
-    if filters.ndim != rank + 2:
+    array = numeric(init, "init")[0].astype(np.float64, copy=False)
+    if array.ndim not in (rank + 1, rank + 2):
         raise ValueError(
             f"init: expected random, patches, or an array of shape (K, C, {rank} axes) or (K, {rank} axes), found shape "
-            f"{filters.shape}"
+            f"{array.shape}"
         )
+    filters = array[:, None] if array.ndim == rank + 1 else array
     found = {"n_filters": len(filters), "filter_shape": tuple(filters.shape[2:])}
     given = {"n_filters": n_filters, "filter_shape": tuple(lengths(filter_shape, rank))}
+    if given != found:
+        _check_order(array, rank, given, found)
     for name, value in given.items():
         if value != found[name] and value != SETTINGS[name].default:
             raise ValueError(
@@ -88,6 +91,49 @@ def filters_of(init: Any, n_filters: Any, filter_shape: Any, rank: int) -> str |
                 "an init of this size"
             )
     return filters
+
+
+def ensure_filters_first(filters: npt.NDArray[Any], shape: tuple[int, ...], what: str) -> str | None:
+    """Refuses filters, read as (K, C, axes...) from an array of this shape, whose norms say that K is the last axis. Returns what else
+    says so."""
+    doubt = _native.filters_last(filters)
+    if doubt == "norms":
+        why = "along the last axis all norms are 1, and along the first they are not (if filters do come first, scale them to norm 1)"
+        raise _filters_last(shape, filters.ndim == len(shape), what, why)
+    return doubt
+
+
+def _check_order(array: npt.NDArray[Any], rank: int, given: dict[str, Any], found: dict[str, Any]) -> None:
+    """Refuses an array for ``init`` whose last axis are the filters, by their norms or by what the call says, and warns where nothing but
+    its sides speaks for that."""
+    has_channels = array.ndim == rank + 2
+    filters = array if has_channels else array[:, None]
+    has_sides = ensure_filters_first(filters, array.shape, "init") == "sides" and not has_channels
+    says_number = given["n_filters"] == array.shape[-1] != len(array)
+    if says_number and (has_sides or given["filter_shape"] == array.shape[:rank]):
+        raise _filters_last(array.shape, has_channels, "init", f"there are {given['n_filters']} then, as n_filters says")
+    if has_sides:
+        warn_of_order(
+            f"init: an array of shape {array.shape} is read as {len(array)} filters of {found['filter_shape']}; if its filters are the last "
+            f"axis, as SPORCO has them, give {_filters_first(array.ndim, has_channels, 'init')}. With n_filters={len(array)} and "
+            f"filter_shape={found['filter_shape']} it is taken as it is"
+        )
+
+
+def _filters_last(shape: tuple[int, ...], has_channels: bool, what: str, why: str) -> ValueError:
+    """Returns what is wrong with filters (axes..., K) or (axes..., C, K), and what to do."""
+    expected = "(K, C, axes...)" if has_channels else "(K, axes...)"
+    return ValueError(
+        f"{what}: expected filters first, {expected}, found shape {shape} with filters last, as SPORCO has them, it seems: {why}; give "
+        f"{_filters_first(len(shape), has_channels, what)}"
+    )
+
+
+def _filters_first(ndim: int, has_channels: bool, what: str) -> str:
+    """Returns the call of numpy that brings an array (axes..., K) or (axes..., C, K) into our order."""
+    if not has_channels:
+        return f"np.moveaxis({what}, -1, 0)"
+    return f"{what}.transpose({', '.join(map(str, (ndim - 1, ndim - 2, *range(ndim - 2))))})"
 
 
 def bytes_of(limit: Any) -> int | None:

@@ -48,6 +48,11 @@ def warn_of_sparsity(codes: int, empty: int, nonzeros: int, values: int, beta: f
         )
 
 
+def warn_of_order(message: str) -> None:
+    """Warns of filters that may be in another order than they are read in."""
+    _warn(message, UserWarning)
+
+
 def _warn(message: str, category: type[Warning]) -> None:
     """Warns at the line outside this package that called."""
     here, level = str(Path(__file__).parent), 1

@@ -94,7 +94,11 @@ pub(crate) fn advised(error: ocsc::Error, reading: impl Fn(usize) -> Option<Stri
 
 /// A dictionary from an array (K, C, axes...) or (K, axes...); filters of norm above 1 are scaled to 1.
 fn from_file<T: Real>(path: &Path, rank: usize, console: &Console) -> Result<Dictionary<T>> {
-    let (dictionary, largest) = Given::read(path, rank)?.dictionary(rank)?;
+    let given = Given::read(path, rank)?;
+    if let Some(doubt) = &given.doubt {
+        console.say(format!("warning: --init {}: {doubt}", path.display()));
+    }
+    let (dictionary, largest) = given.dictionary(rank)?;
     if largest > 1.0 + 1e-4 {
         console.say(format!("{}: filters of norm above 1 (largest {largest:.3}) scaled to 1", path.display()));
     }

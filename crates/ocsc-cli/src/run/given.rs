@@ -1,9 +1,9 @@
 //! The dictionary that `--init` names: an array with one filter per sample, or a model.
 
 use crate::data::{Axes, Source, SourceOptions};
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use ocsc::checkpoint;
-use ocsc::{Dictionary, Real, Sample, Samples, Shape};
+use ocsc::{Dictionary, FiltersLast, Real, Sample, Samples, Shape, filters_last};
 use std::path::Path;
 
 /// The ending of models.
@@ -15,6 +15,8 @@ pub(crate) struct Given {
     pub(crate) shape: Shape,
     /// (K, C, spatial axes...)
     data: Vec<f64>,
+    /// Why they may be in another order than they were read in.
+    pub(crate) doubt: Option<String>,
 }
 
 impl Given {
@@ -43,7 +45,8 @@ fn of_model(path: &Path, rank: usize) -> Result<Given> {
     let dictionary = checkpoint::load::<f64>(path)?.dictionary;
     let found = dictionary.rank();
     ensure!(found == rank, "expected filters with {rank} spatial axes, as the data have, found {found}");
-    Ok(Given { n_filters: dictionary.n_filters(), shape: dictionary.shape(), data: dictionary.data().to_vec() })
+    let (n_filters, shape, data) = (dictionary.n_filters(), dictionary.shape(), dictionary.data().to_vec());
+    Ok(Given { n_filters, shape, data, doubt: None })
 }
 
 fn of_array(path: &Path, rank: usize) -> Result<Given> {
@@ -51,12 +54,41 @@ fn of_array(path: &Path, rank: usize) -> Result<Given> {
         let axes: Axes = format!("N{channels}{}", &"DHW"[3 - rank..]).parse()?;
         Source::open(&[path.to_owned()], &SourceOptions { axes: Some(axes), ..SourceOptions::default() })
     };
-    let source = open("").or_else(|_| open("C"))?;
+    let (source, has_channels) = match open("") {
+        Ok(source) => (source, false),
+        Err(_) => (open("C")?, true),
+    };
     let first: Sample<f64> = source.get(0)?;
     let mut data = Vec::new();
     for k in 0..source.len() {
         let filter: Sample<f64> = source.get(k)?;
         data.extend_from_slice(filter.data());
     }
-    Ok(Given { n_filters: source.len(), shape: first.shape(), data })
+    let (n_filters, shape) = (source.len(), first.shape());
+    let axes = [vec![n_filters], shape.axes(rank)].concat();
+    let size = |axes: &[usize]| axes.iter().map(usize::to_string).collect::<Vec<_>>().join("x");
+    let call = filters_first(has_channels, rank);
+    let doubt = match filters_last(n_filters, shape, rank, &data) {
+        Some(FiltersLast::Norms) => bail!(
+            "found one whose filters seem to be its last axis, as SPORCO has them: along the last axis all norms are 1, and along the first \
+             they are not; save {call}, or filters of norm 1 if they do come first"
+        ),
+        Some(FiltersLast::Sides) if !has_channels => Some(format!(
+            "read as {n_filters} filters of {}; if it is {} of {}, with filters last as SPORCO has them, save {call}",
+            size(&axes[1..]),
+            shape.width,
+            size(&axes[..rank])
+        )),
+        _ => None,
+    };
+    Ok(Given { n_filters, shape, data, doubt })
+}
+
+/// The call of numpy that brings an array (spatial axes..., K) or (spatial axes..., C, K) into our order.
+fn filters_first(has_channels: bool, rank: usize) -> String {
+    if !has_channels {
+        return "np.moveaxis(D, -1, 0)".to_owned();
+    }
+    let spatial: Vec<String> = (0..rank).map(|axis| axis.to_string()).collect();
+    format!("D.transpose({}, {rank}, {})", rank + 1, spatial.join(", "))
 }

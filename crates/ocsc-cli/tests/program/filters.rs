@@ -1,7 +1,7 @@
 //! What filters may be: flags, model files, refusals.
 
 use crate::common::{Bench, model, noise, write_npy};
-use ndarray::{Array3, Array4};
+use ndarray::{Array3, Array4, Axis};
 use serde_json::json;
 
 #[test]
@@ -70,6 +70,33 @@ fn fixed_filters_are_those_of_the_file() {
     bench
         .run(&format!("{call} --fixed-filters 4"))
         .refused(1, &["--fixed-filters: expected at most the 3 filters, found 4"]);
+}
+
+#[test]
+fn filters_that_come_last_are_noticed() {
+    let bench = Bench::with_data(4);
+    let mut next = noise(8);
+    let mut last = Array3::<f64>::from_shape_simple_fn((5, 5, 7), &mut next);
+    for mut filter in last.axis_iter_mut(Axis(2)) {
+        let norm = filter.iter().map(|v| v * v).sum::<f64>().sqrt();
+        filter.mapv_inplace(|v| v / norm);
+    }
+    let first = last.view().permuted_axes([2, 0, 1]).as_standard_layout().into_owned();
+    write_npy(&bench.path("last.npy"), &last);
+    write_npy(&bench.path("first.npy"), &first);
+    write_npy(&bench.path("loose.npy"), &last.mapv(|v| 0.5 * v));
+    let learn =
+        |init: &str| bench.run(&format!("learn train.npy --init {init} --beta 0.1 --force --out m.safetensors"));
+    learn("last.npy")
+        .refused(1, &["--init last.npy", "as SPORCO has them", "norms are 1", "save np.moveaxis(D, -1, 0)"]);
+    assert!(!learn("first.npy").ok().stderr.contains("SPORCO"));
+    // Nothing but the sides tells: they are taken as they are, with a word.
+    let said = learn("loose.npy").ok().stderr;
+    let word = "warning: --init loose.npy: read as 5 filters of 5x7; if it is 7 of 5x5, with filters last as SPORCO has them, save np.moveaxis";
+    assert_eq!(said.matches(word).count(), 1, "{said}");
+    let colour = Array4::from_shape_fn((5, 5, 3, 7), |(y, x, _, k)| last[(y, x, k)] / 3_f64.sqrt());
+    write_npy(&bench.path("colour.npy"), &colour);
+    learn("colour.npy").refused(1, &["--init colour.npy", "as SPORCO has them", "save D.transpose(3, 2, 0, 1)"]);
 }
 
 #[test]
