@@ -49,7 +49,7 @@ mod _native {
     #[pymodule_export]
     use crate::measure::{mse, prepare, psnr, ssim, undo};
     #[pymodule_export]
-    use crate::restore::{deblur, demosaic, denoise, inpaint, noise_of, upscale};
+    use crate::restore::{deblur, demosaic, denoise, doubt_of_sigma, inpaint, noise_of, upscale};
     #[pymodule_export]
     use crate::tune::{default_ratio, heldout, tune};
     #[pymodule_export]

@@ -6,7 +6,7 @@ use crate::host::work;
 use crate::tune::Waited;
 use numpy::PyArray4;
 use ocsc::monitor::Monitor;
-use ocsc::restore::{self, Kernel, Noise, Options};
+use ocsc::restore::{self, Kernel, Noise, Options, SigmaDoubt};
 use ocsc::{Error, Sample};
 use pyo3::prelude::*;
 
@@ -18,6 +18,19 @@ type Image<'py> = PyResult<Bound<'py, PyArray4<f32>>>;
 #[pyfunction]
 pub(crate) fn noise_of(item: &Bound<'_, PyAny>) -> PyResult<f64> {
     Ok(restore::noise_of(&sample::<f32>(item)?.map_err(exception)?))
+}
+
+/// Returns why a standard deviation of noise can hardly be that of an image: "range" with its smallest and largest value, "above" or
+/// "below" with twice the estimate; none if it can.
+#[pyfunction]
+pub(crate) fn doubt_of_sigma(item: &Bound<'_, PyAny>, sigma: f64) -> PyResult<Option<(&'static str, f64, f64)>> {
+    let image = sample::<f32>(item)?.map_err(exception)?;
+    Ok(match restore::doubt_of_sigma(&image, sigma) {
+        Some(SigmaDoubt::BeyondRange { low, high }) => Some(("range", low, high)),
+        Some(SigmaDoubt::FarAbove { estimate }) => Some(("above", estimate, estimate)),
+        Some(SigmaDoubt::FarBelow { estimate }) => Some(("below", estimate, estimate)),
+        _ => None,
+    })
 }
 
 /// Returns an image without noise: "gaussian" of a deviation, "poisson" of so many photons for 1, "impulse"; what is none is estimated.

@@ -1,5 +1,7 @@
 """Restored images, in Python's words."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -25,6 +27,28 @@ def test_noise_is_taken_off(clean):
     assert psnr(clean, ocsc.restore.denoise(noisy)) > psnr(clean, noisy) + 2
     assert 0.05 < ocsc.restore.estimate_sigma(noisy) < 0.2
     assert np.array_equal(ocsc.restore.denoise(clean, sigma=0), clean)
+
+
+def test_a_sigma_on_another_scale_is_noticed_and_a_right_one_is_not(clean):
+    noisy = clean + 0.1 * np.random.default_rng(0).standard_normal(clean.shape)
+    denoise = ocsc.restore.denoise
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for right in (0.03, 0.1, 0.3):
+            denoise(noisy, right)
+            denoise(255 * noisy, 255 * right)
+        # Without noise in the image: none is asked for, and flat areas may hide it.
+        denoise(clean, 0)
+        denoise(clean, 0.1)
+    for restore in (denoise, lambda x, sigma: ocsc.restore.deblur(x, 1.2, sigma)):
+        with pytest.raises(ValueError, match=r"sigma: expected at most 1\.\d+, since the values go from .* found 25; .*units of the image"):
+            restore(noisy, 25)
+        with pytest.warns(ocsc.NoiseWarning, match=r"sigma 0\.1 is far below the noise that the image seems to have, 2\d\.\d+") as told:
+            restore(255 * noisy, 0.1)
+        assert told[0].filename == __file__
+    quiet = clean + 0.005 * np.random.default_rng(0).standard_normal(clean.shape)
+    with pytest.warns(ocsc.NoiseWarning, match=r"sigma 0\.1 is far above the noise that the image seems to have, 0\.00\d+"):
+        denoise(quiet, 0.1)
 
 
 def test_colours_and_units(clean):

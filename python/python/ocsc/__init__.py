@@ -23,7 +23,7 @@ Examples
 
 from . import metrics, plot, restore
 from ._codes import Code, Codes
-from ._errors import ConvergenceWarning, NotFittedError, SparsityWarning
+from ._errors import ConvergenceWarning, NoiseWarning, NotFittedError, SparsityWarning
 from ._estimator import OnlineCSC
 from ._functions import Path, beta_max, code, load, path, preprocess, reconstruct, save
 from ._native import methods
@@ -40,6 +40,7 @@ __all__ = [
     "CodePooler",
     "Codes",
     "ConvergenceWarning",
+    "NoiseWarning",
     "NotFittedError",
     "OnlineCSC",
     "Path",

@@ -20,6 +20,10 @@ class SparsityWarning(UserWarning):
     """Most codes are all zeros, or hardly sparse: beta does not suit the data."""
 
 
+class NoiseWarning(UserWarning):
+    """A ``sigma`` that was given is far from the noise that the image seems to have: it may be on another scale."""
+
+
 def counted(n: int, what: str) -> str:
     """Returns a count in words: ``1 sample``, ``2 samples``."""
     return f"{n} {what}{'' if n == 1 else 's'}"
@@ -46,6 +50,15 @@ def warn_of_sparsity(codes: int, empty: int, nonzeros: int, values: int, beta: f
             f"beta={3 * beta:.3g}, or a larger one (ocsc.beta_max gives the smallest beta with an all-zero code)",
             SparsityWarning,
         )
+
+
+def warn_of_noise(sigma: float, estimate: float) -> None:
+    """Warns with `NoiseWarning` that a given standard deviation is far from the estimated one."""
+    if sigma > estimate:
+        far = f"far above the noise that the image seems to have, {estimate:.4g}: details may be lost (noise that neighbours share is underestimated)"
+    else:
+        far = f"far below the noise that the image seems to have, {estimate:.4g}: most of it may stay (fine texture counts as noise too)"
+    _warn(f"sigma {sigma:.6g} is {far}; it is in the units of the image, and without sigma it is estimated", NoiseWarning)
 
 
 def warn_of_order(message: str) -> None:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from . import _native
 from ._convert import threads_of
+from ._errors import warn_of_noise
 from ._inputs import Array, Item, numeric, truths
 
 
@@ -35,7 +36,8 @@ def denoise(
     image : array of shape (H, W) or (W,), or with channels
         The noisy image or signal, in any units.
     sigma : float, optional
-        The standard deviation of Gaussian noise, in the image's units; by default it is estimated (`estimate_sigma`).
+        The standard deviation of Gaussian noise, in the image's units; by default it is estimated (`estimate_sigma`). One that is far from
+        the estimate is warned of with `NoiseWarning`, and one beyond the range of the values is refused.
     noise : {"gaussian", "poisson"}, default="gaussian"
         What noise: white Gaussian, or that of counted photons, whose variance is proportional to the value.
     photons : float, optional
@@ -87,7 +89,8 @@ def denoise(
     if photons is not None and noise != "poisson":
         raise ValueError('photons: expected none without noise="poisson"')
     item, axis = _item(image, None, channel_axis, or_signal=True)
-    kind, amount = ("impulse", None) if loss == "l1" else ("poisson", photons) if noise == "poisson" else ("gaussian", _sigma(sigma))
+    gaussian = ("gaussian", _sigma(sigma, item))
+    kind, amount = ("impulse", None) if loss == "l1" else ("poisson", photons) if noise == "poisson" else gaussian
     rank = np.ndim(image) - (channel_axis is not None)
     common = _common(filters, learn_here, random_state, threads, rank)
     return _back(_native.denoise(item, kind, amount, common), axis, rank)
@@ -144,7 +147,7 @@ def deblur(
         What the image was convolved with: the standard deviation of a Gaussian in pixels, or values of odd sides, which are
         scaled to sum 1.
     sigma : float, optional
-        The standard deviation of the noise, in the image's units; by default it is estimated (`estimate_sigma`).
+        The standard deviation of the noise, in the image's units, as for `denoise`; by default it is estimated (`estimate_sigma`).
     channel_axis, filters, learn_here, random_state, threads
         As for `denoise`.
 
@@ -159,7 +162,7 @@ def deblur(
         raise ValueError(f"kernel: expected a number of pixels or an array (h, w), found an array of shape {values.shape}")
     given, deviation = ((values[None, None], None, None), 0.0) if values.ndim == 2 else (None, float(values))
     common = _common(filters, learn_here, random_state, threads)
-    return _back(_native.deblur(item, given, deviation, _sigma(sigma), common), axis)
+    return _back(_native.deblur(item, given, deviation, _sigma(sigma, item), common), axis)
 
 
 def upscale(
@@ -277,11 +280,22 @@ def _back(planes: Array, channel_axis: int | None, rank: int = 2) -> Array:
     return image
 
 
-def _sigma(sigma: float | None) -> float | None:
-    """Returns the standard deviation of noise."""
-    if sigma is not None and not (np.isfinite(sigma) and sigma >= 0):
+def _sigma(sigma: float | None, item: Item) -> float | None:
+    """Returns the standard deviation of noise; refuses one that cannot be that of the image, and warns of one that hardly can."""
+    if sigma is None:
+        return None
+    if not (np.isfinite(sigma) and sigma >= 0):
         raise ValueError(f"sigma: expected a number of at least 0, or None, found {sigma!r}")
-    return None if sigma is None else float(sigma)
+    doubt = _native.doubt_of_sigma(item, float(sigma))
+    if doubt is not None and doubt[0] == "range":
+        low, high = doubt[1:]
+        raise ValueError(
+            f"sigma: expected at most {high - low:.4g}, since the values go from {low:.4g} to {high:.4g}, found {sigma!r}; it is in the units "
+            "of the image"
+        )
+    if doubt is not None:
+        warn_of_noise(float(sigma), doubt[1])
+    return float(sigma)
 
 
 def _common(

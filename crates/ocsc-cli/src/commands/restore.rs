@@ -14,7 +14,7 @@ use crate::run::outputs::Outputs;
 use crate::run::reference::{Clean, Quality, References};
 use anyhow::{Context, Result, bail, ensure};
 use ocsc::monitor::Monitor;
-use ocsc::restore::{self, Kernel, Noise, Options};
+use ocsc::restore::{self, Kernel, Noise, Options, SigmaDoubt};
 use ocsc::{Sample, Samples, replace};
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -41,7 +41,7 @@ pub(crate) fn denoise(args: &Denoise, console: &Console) -> Result<()> {
         Ok((restore::denoise(image, &options, monitor)?, sigma.map(|sigma| sigma * unit)))
     };
     let reading = SourceOptions { whole_recordings: true, channel: Channel::All, ..SourceOptions::default() };
-    run(&args.restoring, &reading, "denoising", 1, &one, console)
+    run(&args.restoring, &reading, "denoising", 1, args.sigma, &one, console)
 }
 
 /// `ocsc inpaint`.
@@ -51,7 +51,7 @@ pub(crate) fn inpaint(args: &Inpaint, console: &Console) -> Result<()> {
     let one = |image: &Sample<f32>, options: &Options, _: f64, monitor: &dyn Monitor| {
         Ok((restore::inpaint(image, options, monitor)?, None))
     };
-    run(&args.restoring, &reading, "inpainting", 1, &one, console)
+    run(&args.restoring, &reading, "inpainting", 1, None, &one, console)
 }
 
 /// `ocsc deblur`.
@@ -62,7 +62,7 @@ pub(crate) fn deblur(args: &Deblur, console: &Console) -> Result<()> {
         let options = Options { sigma: Some(sigma), ..options.clone() };
         Ok((restore::deblur(image, &kernel, &options, monitor)?, Some(sigma * unit)))
     };
-    run(&args.restoring, &SourceOptions::default(), "deblurring", 1, &one, console)
+    run(&args.restoring, &SourceOptions::default(), "deblurring", 1, args.sigma, &one, console)
 }
 
 /// A Gaussian, or what a file holds.
@@ -85,7 +85,7 @@ pub(crate) fn upscale(args: &Upscale, console: &Console) -> Result<()> {
     let one = |image: &Sample<f32>, options: &Options, _: f64, monitor: &dyn Monitor| {
         Ok((restore::upscale(image, factor, options, monitor)?, None))
     };
-    run(&args.restoring, &SourceOptions::default(), "upscaling", factor, &one, console)
+    run(&args.restoring, &SourceOptions::default(), "upscaling", factor, None, &one, console)
 }
 
 /// `ocsc demosaic`.
@@ -93,7 +93,7 @@ pub(crate) fn demosaic(args: &Demosaic, console: &Console) -> Result<()> {
     let one = |mosaic: &Sample<f32>, options: &Options, _: f64, monitor: &dyn Monitor| {
         Ok((restore::demosaic(mosaic, args.pattern, options, monitor)?, None))
     };
-    run(&args.restoring, &SourceOptions::default(), "demosaicking", 1, &one, console)
+    run(&args.restoring, &SourceOptions::default(), "demosaicking", 1, None, &one, console)
 }
 
 /// What is known of one result.
@@ -106,12 +106,13 @@ struct Restored {
     seconds: f64,
 }
 
-/// Restores all images, by `one`, to pictures `factor` times as large.
+/// Restores all images, by `one`, to pictures `factor` times as large. `sigma` is what the call says of their noise.
 fn run(
     args: &Restoring,
     reading: &SourceOptions,
     what: &'static str,
     factor: usize,
+    sigma: Option<f64>,
     one: &Restore<'_>,
     console: &Console,
 ) -> Result<()> {
@@ -152,6 +153,13 @@ fn run(
             "--report: expected images, which can be shown, found a signal in {name}"
         );
         let unit = if style.is_some() { LEVELS } else { 1.0 };
+        match sigma.map_or(Ok(None), |sigma| doubted(&image, sigma, unit, source.recording(i).is_some())) {
+            Ok(doubt) => done.doubt(doubt, &name, &mut bar),
+            Err(error) => {
+                done.pass_over(error.context(name), args, &mut bar)?;
+                continue;
+            }
+        }
         let clock = Instant::now();
         let (restored, sigma) = match one(&image, &options, unit, &*monitor) {
             Ok(restored) => restored,
@@ -191,7 +199,7 @@ fn run(
         done.all.push(about);
     }
     drop(bar);
-    let Done { all, shown, n_signals, n_replaced, skipped } = done;
+    let Done { all, shown, n_signals, n_replaced, n_doubted, skipped } = done;
     say_existing("result", n_replaced, source.len(), &args.out, false, console);
     if let Some(first) = skipped.first().filter(|_| skipped.len() == source.len()) {
         match skipped.len() {
@@ -206,6 +214,9 @@ fn run(
         report::write(path, &page, &mut files)?;
     }
     let kind = if n_signals > 0 && n_signals == all.len() { "signal" } else { "image" };
+    if n_doubted > 1 {
+        console.say(format!("warning: --sigma is doubtful for {n_doubted} of {}", counted(all.len(), kind)));
+    }
     tell(args, &all, skipped.len(), kind, console)?;
     check_passed_over(skipped.len(), kind, args.skip_bad)
 }
@@ -218,11 +229,22 @@ struct Done {
     shown: Vec<Triplet>,
     n_signals: usize,
     n_replaced: usize,
+    /// For how many of them sigma is doubtful.
+    n_doubted: usize,
     /// Why images could not be used.
     skipped: Vec<String>,
 }
 
 impl Done {
+    /// Warns of a doubtful sigma: once, since that of many images is often the same mistake.
+    fn doubt(&mut self, doubt: Option<String>, name: &str, bar: &mut Progress) {
+        let Some(doubt) = doubt else { return };
+        if self.n_doubted == 0 {
+            bar.note(&format!("warning: {name}: {doubt}"));
+        }
+        self.n_doubted += 1;
+    }
+
     /// Goes on without an image that cannot be used; not if the call is strict, nor if the machine is to blame.
     fn pass_over(&mut self, error: anyhow::Error, args: &Restoring, bar: &mut Progress) -> Result<()> {
         let is_of_system = error.chain().any(|e| e.downcast_ref().is_some_and(ocsc::Error::is_system_failure));
@@ -235,6 +257,37 @@ impl Done {
         self.skipped.push(why);
         Ok(())
     }
+}
+
+/// Refuses a sigma that cannot be that of an image's noise, and returns what is doubtful about one that hardly can. It is given in
+/// units of the command line, so many of which make one of the image's own.
+fn doubted(image: &Sample<f32>, sigma: f64, unit: f64, is_recording: bool) -> Result<Option<String>> {
+    let scale = match (unit == LEVELS, is_recording) {
+        (true, _) => "of photos it is on the scale of 0 to 255",
+        (false, true) => "of recordings it is a share of full scale",
+        (false, false) => "of arrays it is in their own units",
+    };
+    let doubt = match restore::doubt_of_sigma(image, sigma / unit) {
+        Some(SigmaDoubt::BeyondRange { low, high }) => {
+            let (low, high) = (low * unit, high * unit);
+            let range = high - low;
+            bail!(
+                "--sigma: expected at most {range:.4}, since the values go from {low:.4} to {high:.4}, found {sigma}; {scale}"
+            )
+        }
+        Some(SigmaDoubt::FarAbove { estimate }) => format!(
+            "--sigma {sigma} is far above the noise that the values seem to have, {:.3}: details may be lost (noise that neighbours share \
+             is underestimated)",
+            estimate * unit
+        ),
+        Some(SigmaDoubt::FarBelow { estimate }) => format!(
+            "--sigma {sigma} is far below the noise that the values seem to have, {:.3}: most of it may stay (fine texture counts as \
+             noise too)",
+            estimate * unit
+        ),
+        _ => return Ok(None),
+    };
+    Ok(Some(format!("{doubt}; {scale}, and without --sigma it is estimated")))
 }
 
 /// Writes a signal as a WAV file of 32-bit floats.

@@ -73,6 +73,45 @@ fn photos_come_back_cleaner_with_their_name_size_depth_and_colour() {
 }
 
 #[test]
+fn a_sigma_on_another_scale_is_noticed_and_a_right_one_is_not() {
+    let bench = Bench::new();
+    photos(&bench);
+    let values = |scale: f64| Array2::from_shape_fn((40, 48), |(y, x)| (scale * value(y as u32, x as u32, 0.1)) as f32);
+    write_npy(&bench.path("unit.npy"), &values(1.0));
+    write_npy(&bench.path("bytes.npy"), &values(255.0));
+    let denoise = |words: &str| bench.run(&format!("denoise {words} --no-learn-here --out out"));
+    for right in
+        ["noisy --sigma 25", "noisy --sigma 10", "unit.npy --sigma 0.1", "bytes.npy --sigma 25", "clean --sigma 25"]
+    {
+        let said = denoise(right).ok().stderr;
+        assert!(!said.contains("warning"), "{right}: {said}");
+    }
+    let arrays = "of arrays it is in their own units";
+    denoise("unit.npy --sigma 25")
+        .refused(1, &["unit.npy: --sigma: expected at most 1.0000", "from 0.0000 to 1.0000, found 25", arrays]);
+    denoise("noisy/a.png --sigma 300")
+        .refused(1, &["noisy/a.png: --sigma", "255.0000, found 300", "of photos it is on the scale"]);
+    bench.run("deblur unit.npy --kernel gaussian:1 --sigma 25 --out out").refused(1, &["unit.npy: --sigma", arrays]);
+    let said = denoise("bytes.npy --sigma 0.1").ok().stderr;
+    assert!(
+        said.contains("warning: bytes.npy: --sigma 0.1 is far below the noise that the values seem to have, 2"),
+        "{said}"
+    );
+    assert!(said.contains(arrays) && said.contains("without --sigma it is estimated"), "{said}");
+    // Of many photos, one mistake.
+    let said = denoise("noisy --sigma 0.1").ok().stderr;
+    assert_eq!(said.matches("far below the noise").count(), 1, "{said}");
+    assert!(said.contains("warning: --sigma is doubtful for 2 of 2 images"), "{said}");
+    let quiet = values(1.0).map(|v| 0.02 * v) + Array2::from_shape_fn((40, 48), |(y, _)| y as f32 / 40.0);
+    write_npy(&bench.path("quiet.npy"), &quiet);
+    let said = denoise("quiet.npy --sigma 0.1").ok().stderr;
+    assert!(
+        said.contains("warning: quiet.npy: --sigma 0.1 is far above the noise that the values seem to have, 0.00"),
+        "{said}"
+    );
+}
+
+#[test]
 fn a_bad_photo_does_not_end_the_job() {
     let bench = Bench::new();
     photos(&bench);

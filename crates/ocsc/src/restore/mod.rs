@@ -76,6 +76,7 @@ pub use deblur::deblur;
 pub use demosaic::{Pattern, demosaic};
 pub use denoise::denoise;
 pub use inpaint::inpaint;
+pub use noise::SigmaDoubt;
 pub use observe::Kernel;
 pub use upscale::upscale;
 
@@ -135,6 +136,12 @@ impl Options {
 /// Returns the standard deviation of white Gaussian noise in an image, by a robust guess: fine texture counts as noise.
 pub fn noise_of(image: &Sample<f32>) -> f64 {
     noise::estimate(image)
+}
+
+/// Returns why `sigma`, in the image's units, can hardly be the standard deviation of its noise; none if it can, or if it is 0. The
+/// functions here take any, so whoever asks people for it may ask this too.
+pub fn doubt_of_sigma(image: &Sample<f32>, sigma: f64) -> Option<SigmaDoubt> {
+    noise::doubt(image, sigma)
 }
 
 /// Learns filters of `side` x `side` values from images without noise, or of `side` values from signals, as the built-in ones were:

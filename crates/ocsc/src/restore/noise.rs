@@ -1,4 +1,4 @@
-//! How much noise an image has.
+//! How much noise an image has, and whether it can have as much as is said.
 
 use crate::Sample;
 
@@ -38,6 +38,56 @@ pub(super) fn estimate(image: &Sample<f32>) -> f64 {
         sum += f64::from(*median / (6.0 * MEDIAN));
     }
     sum / shape.channels as f64
+}
+
+/// Why a standard deviation of noise can hardly be that of an image. Most often it is on another scale than the values.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum SigmaDoubt {
+    /// It is larger than the whole range of the values.
+    BeyondRange {
+        /// The smallest value.
+        low: f64,
+        /// The largest value.
+        high: f64,
+    },
+    /// It is far larger than the noise that the image seems to have.
+    FarAbove {
+        /// That noise.
+        estimate: f64,
+    },
+    /// It is far smaller.
+    FarBelow {
+        /// That noise.
+        estimate: f64,
+    },
+}
+
+/// A deviation is doubted that is so many times as large as the estimate, or so many times smaller.
+const FAR: f64 = 10.0;
+/// An estimate below this share of the range says nothing against more noise: flat areas hide it, as black or white ones where it was
+/// clipped do.
+const HIDDEN: f64 = 1e-3;
+/// Only a deviation below this share of the range is doubted for being small, a level of 255: fine texture counts as noise in the
+/// estimate, so that of clean photos may be many times what is right.
+const LEVEL: f64 = 1.0 / 255.0;
+
+/// Returns why `sigma` can hardly be the standard deviation of the noise in an image; none if it can, or if it is 0.
+pub(super) fn doubt(image: &Sample<f32>, sigma: f64) -> Option<SigmaDoubt> {
+    let (low, high) = image.extremes();
+    let (range, estimate) = (high - low, estimate(image));
+    // Nothing tells how much noise a constant image has.
+    if range == 0.0 || sigma == 0.0 {
+        return None;
+    }
+    if sigma > range {
+        return Some(SigmaDoubt::BeyondRange { low, high });
+    }
+    if sigma > FAR * estimate && estimate > HIDDEN * range {
+        return Some(SigmaDoubt::FarAbove { estimate });
+    }
+    let is_below = FAR * sigma < estimate && sigma < LEVEL * range;
+    is_below.then_some(SigmaDoubt::FarBelow { estimate })
 }
 
 /// A mask for signals.

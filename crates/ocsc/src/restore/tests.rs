@@ -51,6 +51,38 @@ fn noise_is_estimated_from_the_image() {
 }
 
 #[test]
+fn a_sigma_on_another_scale_is_doubted_and_a_right_one_is_not() {
+    let clean = leaves(1, 96);
+    for scale in [1.0, 255.0, 65535.0] {
+        for sigma in [0.02, 0.1, 0.4] {
+            let image = noisy(&clean, sigma as f32, 3).map(|v| scale * v);
+            let doubt = |given: f64| doubt_of_sigma(&image, given);
+            for right in [0.3, 1.0, 3.0] {
+                assert_eq!(doubt(right * scale * sigma), None, "{scale} {sigma} {right}");
+            }
+            assert!(matches!(doubt(255.0 * scale * sigma), Some(SigmaDoubt::BeyondRange { .. })));
+            let Some(SigmaDoubt::FarBelow { estimate }) = doubt(scale * sigma / 255.0) else {
+                panic!("{scale} {sigma}")
+            };
+            // Edges count a little.
+            assert!((0.8..1.6).contains(&(estimate / scale / sigma)), "{estimate}");
+        }
+    }
+    // Little noise makes much of it doubtful, unless flat areas may hide it.
+    let quiet = noisy(&clean, 0.005, 3);
+    assert!(matches!(doubt_of_sigma(&quiet, 0.4), Some(SigmaDoubt::FarAbove { .. })));
+    let flat = |i: usize| if i < 48 * 96 { 0.0 } else { quiet.data()[i] };
+    let flat = Sample::new(quiet.shape(), (0..96 * 96).map(flat).collect()).unwrap();
+    assert_eq!(doubt_of_sigma(&flat, 0.4), None);
+    // Fine texture looks like noise, so little noise is no reason for doubt.
+    let texture = noisy(&clean, 0.1, 3);
+    assert_eq!(doubt_of_sigma(&texture, 0.008), None);
+    let constant = Sample::new(Shape::image(9, 9), vec![0.5; 81]).unwrap();
+    assert_eq!([0.0, 0.1].map(|sigma| doubt_of_sigma(&constant, sigma)), [None; 2]);
+    assert_eq!(doubt_of_sigma(&quiet, 0.0), None, "none is asked for");
+}
+
+#[test]
 fn denoising_gains_decibels_in_gray_and_colour_and_learning_helps() {
     let gray = leaves(5, 96);
     for clean in [gray.clone(), coloured(&gray)] {
