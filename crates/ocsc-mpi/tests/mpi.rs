@@ -293,7 +293,7 @@ fn a_rank_that_cannot_go_on_is_named_with_its_reason() {
     let output = run(here, 3, &format!("learn data {settings} --json"));
     let message = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(3), "{message}");
-    assert!(message.contains("unusable: 1 visit;"), "{message}");
+    assert!(message.contains("unusable: 1 sample;"), "{message}");
     let evaluated = run(here, 2, "evaluate m.st data --threads 1 --json");
     assert_eq!(evaluated.status.code(), Some(3), "{}", String::from_utf8_lossy(&evaluated.stderr));
     let coded = run(here, 2, "code m.st data --threads 1 --json --out codes");
