@@ -127,8 +127,8 @@ pub(super) fn section(runs: &Runs) -> Section {
         title: "How fast it falls".to_owned(),
         note: "The projected gradient step of the averaged objective, relative to the dictionary's norm, at the first and last \
                measured step, and the slopes of straight lines on logarithmic axes, through all points and through those of the \
-               later half, from the square root of the last step on. The dotted lines have the slopes that theory speaks of: -1/4 is \
-               proven, up to logarithms, for the average over the samples at hand and methods that minimise averaged surrogates as \
+               later half, from the square root of the last step on. The lines t^-1/4 and t^-1/2 have the slopes that theory speaks \
+               of: -1/4 is proven, up to logarithms, for the average over the samples at hand and methods that minimise averaged surrogates as \
                this one does (Lyu, JMLR 2024); -1/2 is that of the difference between the mean over t samples and what they are drawn \
                from. The theorem itself gives no rate."
             .to_owned(),

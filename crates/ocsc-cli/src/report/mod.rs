@@ -189,7 +189,7 @@ pub(crate) fn write(path: &Path, report: &Report, files: &mut Outputs) -> Result
     for section in &report.sections {
         let file = |title: &str, ending: &str| folder.join(format!("{}-{}.{ending}", section.id, slug(title)));
         for chart in section.charts.iter().filter(|chart| chart.has_points()) {
-            texts.push((file(&chart.title, "svg"), chart.to_svg()));
+            texts.push((file(&chart.title, "svg"), chart.to_svg_file()));
             texts.push((file(&chart.title, "csv"), chart.to_csv()));
         }
         for table in &section.tables {

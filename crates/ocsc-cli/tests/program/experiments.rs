@@ -87,6 +87,10 @@ fn a_report_of_logs_has_the_values_of_the_runs() {
     assert_eq!(figure["alone"], [vec![alone[0].0, alone[0].1]]);
 
     let svg = bench.text("r-figures/runs-test-objective.svg");
+    assert!(
+        svg.contains("stroke=\"#") && !svg.contains("var("),
+        "programs that are no browsers know no variables: {svg}"
+    );
     let svg = roxmltree::Document::parse(&svg).unwrap();
     assert_eq!(svg.descendants().filter(|n| n.attribute("class") == Some("band")).count(), 1);
     let page = page(&bench, "r.html");

@@ -96,6 +96,17 @@ impl Frame {
     }
 }
 
+/// Puts the default of every variable in its place: `var(--grid, #e2e2e2)` becomes `#e2e2e2`.
+fn without_variables(svg: &str) -> String {
+    let mut parts = svg.split("var(--");
+    let mut plain = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (default, rest) = part.split_once(", ").and_then(|(_, rest)| rest.split_once(')')).unwrap_or(("", part));
+        plain.extend([default, rest]);
+    }
+    plain
+}
+
 impl Chart {
     /// Whether there is anything to draw.
     pub(crate) fn has_points(&self) -> bool {
@@ -127,6 +138,11 @@ impl Chart {
             }
         }
         svg + "</svg>"
+    }
+
+    /// The chart as a file of its own, in plain colours: variables are for pages, and few programs but browsers know them.
+    pub(crate) fn to_svg_file(&self) -> String {
+        without_variables(&self.to_svg())
     }
 
     fn visible(&self, series: &Series) -> Vec<(f64, f64)> {
