@@ -5,13 +5,13 @@ MISSES: dict[str, str] = {
         'The target was set against a slower peer: with rho 7 and `HighMemSolve` SPORCO takes half of what its first settings took. '
         'Ours is the first image that a process codes, one at a time; four at once take the second line of the table below. '
         'Two threads share a single small image less well than a large one: the lines where filters wrap around are swept alone. '
-        'A bound on what the residual changed rules out most of the last two looks, but hardly anything of the four before them.'
+        'Next: looking again only where the residual changed, which serves the last looks: before them it changes almost everywhere.'
     ),
     'learn': (
         "The search found settings with which SPORCO's learner goes 31 lower than those that the first target was set against, "
-        'and with `HighMemSolve` in less than half of the time. Coding is about half of our time here, and a first '
-        'pass has no codes to begin with, so that coding a revisited image from its last code would save little. Next: leaving filters alone '
-        'whose statistics hardly changed.'
+        'and with `HighMemSolve` in less than half of the time. The update takes as '
+        'long from any codes, and a first pass has no codes to begin with, so that coding a revisited image from its last code would help '
+        'the later passes only. Next: that, and leaving filters alone whose statistics hardly changed.'
     ),
     'units': (
         'Looks in 8 bits and descent take most of the time, about equally, and rows that cross cache lines slow '

@@ -15,7 +15,7 @@ pub(crate) struct Given {
     pub(crate) shape: Shape,
     /// (K, C, spatial axes...)
     data: Vec<f64>,
-    /// Why they may be in another order than they were read in.
+    /// Says why the filters may be in another order than they were read in.
     pub(crate) doubt: Option<String>,
 }
 

@@ -40,7 +40,7 @@ pub(super) fn estimate(image: &Sample<f32>) -> f64 {
     sum / shape.channels as f64
 }
 
-/// Why a standard deviation of noise can hardly be that of an image. Most often it is on another scale than the values.
+/// Says why a standard deviation can hardly be that of the noise in an image. Most often it is on another scale than the values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum SigmaDoubt {
@@ -53,12 +53,12 @@ pub enum SigmaDoubt {
     },
     /// It is far larger than the noise that the image seems to have.
     FarAbove {
-        /// That noise.
+        /// The standard deviation of the noise that the image seems to have.
         estimate: f64,
     },
     /// It is far smaller.
     FarBelow {
-        /// That noise.
+        /// The standard deviation of the noise that the image seems to have.
         estimate: f64,
     },
 }
